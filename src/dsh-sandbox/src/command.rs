@@ -1,0 +1,111 @@
+//! The command's own process: what it puts on itself, in order, and exec.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use dsh_facts::Layer;
+use dsh_kernel::process::exit_now;
+use nix::errno::Errno;
+use nix::sys::prctl::set_no_new_privs;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Pid, getpid, setpgid, tcsetpgrp};
+
+use crate::error::{LayerError, Step, errno_of};
+use crate::layers::{Applied, capabilities, descriptors, enforce, landlock, limits, seccomp};
+use crate::plan::{CommandPlan, Confinement};
+use crate::protocol::{self, Event};
+use crate::stdio::Stdio;
+
+/// Becomes the command. Reports over `status`, which exec closes.
+pub(crate) fn become_command(
+    plan: &CommandPlan,
+    stdio: &[OwnedFd; 3],
+    script: Option<&OwnedFd>,
+    status: BorrowedFd<'_>,
+) -> ! {
+    let report = |event: &Event| {
+        // Nobody left to tell: the warden is dead, and so will this process be.
+        let _ = protocol::send(status, event, &[]);
+    };
+    match prepare(plan, stdio, script) {
+        Err(error) => report(&Event::Failed(error)),
+        Ok(layers) => {
+            // The warden puts in the pid as it sees it, from the message's credentials.
+            report(&Event::Confined { pid: 0, layers });
+            if let Some((program, arguments)) = plan.command.split_first() {
+                let error = Command::new(program)
+                    .args(arguments)
+                    .env_clear()
+                    .envs(plan.environment.iter().map(|(name, value)| (name, value)))
+                    .exec();
+                report(&Event::NotExecuted(errno_of(&error) as i32));
+            }
+        }
+    }
+    exit_now(0)
+}
+
+fn prepare(
+    plan: &CommandPlan,
+    stdio: &[OwnedFd; 3],
+    script: Option<&OwnedFd>,
+) -> Result<Vec<Applied>, LayerError> {
+    own_process_group(plan.foreground)?;
+    let mut layers = Vec::new();
+    let grants: Vec<BorrowedFd<'_>> = plan
+        .stdio
+        .descriptors
+        .iter()
+        .zip(stdio)
+        .filter(|(kind, _)| matches!(kind, Stdio::Grant { .. }))
+        .map(|(_, descriptor)| descriptor.as_fd())
+        .collect();
+    descriptors::install(stdio)?;
+    umask(Mode::from_bits_truncate(plan.umask));
+    if let Some(confinement) = &plan.confinement {
+        confine(confinement, &grants, &mut layers)?;
+    }
+    layers.push(enforce(Layer::Descriptors, || descriptors::close_rest_on_exec(script))?);
+    dsh_kernel::signals::reset().step(Layer::Descriptors, "reset signals")?;
+    if let Some(confinement) = &plan.confinement {
+        layers.push(enforce(Layer::Seccomp, || seccomp::load(&confinement.filter))?);
+    } else {
+        layers.clear();
+    }
+    Ok(layers)
+}
+
+fn confine(
+    confinement: &Confinement,
+    grants: &[BorrowedFd<'_>],
+    layers: &mut Vec<Applied>,
+) -> Result<(), LayerError> {
+    layers.push(enforce(Layer::Limits, || limits::set(confinement.processes))?);
+    layers.push(enforce(Layer::Capabilities, || {
+        set_no_new_privs().step(Layer::Capabilities, "no_new_privs")?;
+        capabilities::keep(&confinement.capabilities)
+    })?);
+    if let Some(plan) = &confinement.landlock {
+        let mut fact = enforce(Layer::Landlock, || landlock::restrict(plan, grants))?;
+        fact.abi = Some(plan.abi);
+        layers.push(fact);
+    }
+    Ok(())
+}
+
+/// A process group of its own, so that a signal reaches all of the command and nothing else; in a
+/// terminal's foreground when the caller gives that up.
+fn own_process_group(foreground: bool) -> Result<(), LayerError> {
+    let step = |errno: Errno, step| LayerError::new(Layer::Descriptors, step, errno);
+    setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|errno| step(errno, "setpgid"))?;
+    if foreground {
+        // A background group that changes the foreground is stopped by SIGTTOU, tcsetpgrp(3).
+        let ttou = SigSet::from(Signal::SIGTTOU);
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ttou), None)
+            .map_err(|errno| step(errno, "sigprocmask"))?;
+        tcsetpgrp(std::io::stdin(), getpid()).map_err(|errno| step(errno, "tcsetpgrp"))?;
+    }
+    Ok(())
+}

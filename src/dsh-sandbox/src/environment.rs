@@ -1,0 +1,164 @@
+//! The command's environment: the caller's, without credentials and without what makes a shell run
+//! code of its own.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::request::EnvironmentRequest;
+
+/// A name with one of these in it is taken for a credential.
+const CREDENTIAL_PARTS: [&str; 7] =
+    ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+
+/// Whole names that give access to something without saying so.
+const CREDENTIAL_NAMES: [&str; 10] = [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "GPG_AGENT_INFO",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "MONGODB_URI",
+    "AMQP_URL",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "KUBECONFIG",
+    "PGPASSFILE",
+];
+
+/// Names that only look like credentials: these words are taken out before a name is judged.
+const HARMLESS_PARTS: [&str; 4] = ["KEYBOARD", "KEYMAP", "TOKENIZERS", "TOKENIZER"];
+
+/// The environment of a command, resolved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Environment {
+    /// What the command gets.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// Names withheld, sorted.
+    pub(crate) dropped: Vec<OsString>,
+}
+
+/// The environment of a confined command.
+///
+/// `has_scratch` makes /tmp the place for temporary files, unless TMPDIR already names a place
+/// below a writable root.
+pub(crate) fn confined(
+    request: &EnvironmentRequest,
+    has_scratch: bool,
+    writable: &[&Path],
+) -> Environment {
+    let mut result = Environment::default();
+    for (name, value) in &request.inherited {
+        let passed = request.pass.contains(name);
+        if runs_code(name) || (is_credential(name) && !passed) {
+            result.dropped.push(name.clone());
+        } else if passed || !request.clear {
+            result.variables.push((name.clone(), value.clone()));
+        }
+    }
+    if has_scratch {
+        let kept = result.variables.iter().any(|(name, value)| {
+            name == "TMPDIR"
+                && Path::new(value)
+                    .canonicalize()
+                    .is_ok_and(|place| writable.iter().any(|root| place.starts_with(root)))
+        });
+        if !kept {
+            set(&mut result.variables, "TMPDIR".into(), "/tmp".into());
+        }
+    }
+    for (name, value) in &request.set {
+        set(&mut result.variables, name.clone(), value.clone());
+    }
+    result.dropped.sort();
+    result
+}
+
+/// The environment of an unconfined command: the caller's, untouched but for what is asked.
+pub(crate) fn unconfined(request: &EnvironmentRequest) -> Environment {
+    let mut variables: Vec<_> = request
+        .inherited
+        .iter()
+        .filter(|(name, _)| !request.clear || request.pass.contains(name))
+        .cloned()
+        .collect();
+    for (name, value) in &request.set {
+        set(&mut variables, name.clone(), value.clone());
+    }
+    Environment { variables, dropped: Vec::new() }
+}
+
+fn set(variables: &mut Vec<(OsString, OsString)>, name: OsString, value: OsString) {
+    variables.retain(|(existing, _)| *existing != name);
+    variables.push((name, value));
+}
+
+/// Whether a shell would run the value: `BASH_ENV` and `ENV` name files to source, exported
+/// functions are code.
+fn runs_code(name: &OsStr) -> bool {
+    name == "BASH_ENV" || name == "ENV" || name.as_bytes().starts_with(b"BASH_FUNC_")
+}
+
+/// Whether the name, whatever its case, is that of a credential.
+fn is_credential(name: &OsStr) -> bool {
+    let mut name = name.to_string_lossy().to_uppercase();
+    if CREDENTIAL_NAMES.contains(&name.as_str()) {
+        return true;
+    }
+    for harmless in HARMLESS_PARTS {
+        name = name.replace(harmless, "");
+    }
+    CREDENTIAL_PARTS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(inherited: &[(&str, &str)]) -> EnvironmentRequest {
+        EnvironmentRequest {
+            inherited: inherited.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+            ..EnvironmentRequest::default()
+        }
+    }
+
+    #[test]
+    fn credentials_are_told_by_name_in_any_case() {
+        for name in ["MY_KEY", "aws_secret_access_key", "GithubToken", "PGPASSWORD", "DATABASE_URL"]
+        {
+            assert!(is_credential(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "KEYBOARD_LAYOUT", "KEYMAP", "TOKENIZERS_PARALLELISM", "HOME"] {
+            assert!(!is_credential(OsStr::new(name)), "{name}");
+        }
+        assert!(is_credential(OsStr::new("KEYBOARD_SECRET")), "a harmless word hides no other");
+    }
+
+    #[test]
+    fn a_passed_name_stays_and_code_never_does() {
+        let mut request =
+            request(&[("API_TOKEN", "t"), ("BASH_ENV", "/x"), ("BASH_FUNC_f%%", "() { :; }")]);
+        request.pass = vec!["API_TOKEN".into(), "BASH_ENV".into()];
+        let environment = confined(&request, false, &[]);
+        assert_eq!(environment.variables, [("API_TOKEN".into(), "t".into())]);
+        assert_eq!(environment.dropped, ["BASH_ENV", "BASH_FUNC_f%%"]);
+    }
+
+    #[test]
+    fn temporary_files_go_to_the_scratch_unless_tmpdir_is_writable() {
+        let directory = std::env::temp_dir();
+        let directory = directory.canonicalize().expect("a temporary directory");
+        let request = request(&[("TMPDIR", directory.to_str().expect("utf-8"))]);
+        let inside = confined(&request, true, &[&directory]);
+        assert_eq!(inside.variables, request.inherited);
+        let outside = confined(&request, true, &[]);
+        assert_eq!(outside.variables, [("TMPDIR".into(), "/tmp".into())]);
+    }
+
+    #[test]
+    fn what_is_set_wins_over_everything() {
+        let mut request = request(&[("A", "1")]);
+        request.clear = true;
+        request.set = vec![("MY_TOKEN".into(), "x".into())];
+        assert_eq!(confined(&request, false, &[]).variables, [("MY_TOKEN".into(), "x".into())]);
+    }
+}

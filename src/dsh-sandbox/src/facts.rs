@@ -1,0 +1,112 @@
+//! From a plan and what came of it to the facts of a run.
+
+use std::path::Path;
+
+use dsh_facts::{
+    DenialSource, Enforcement, ErrorCode, Exit, Facts, LayerFact, Outcome, RunError, StdioGrant,
+    VERSION, base64_if_not_utf8, text,
+};
+use nix::errno::Errno;
+
+use crate::error::{LayerError, SandboxError, errno_name};
+use crate::plan::Plan;
+use crate::request::Request;
+
+/// How complete the enforcement of a plan is, with these layers applied; none where nothing is
+/// confined.
+#[must_use]
+pub fn enforcement(plan: &Plan, layers: &[LayerFact]) -> Option<Enforcement> {
+    plan.mode.confines().then(|| Enforcement::new(layers.to_vec(), plan.gaps.clone()))
+}
+
+/// The facts of a command that ran.
+#[must_use]
+pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
+    Facts {
+        version: VERSION,
+        outcome: Outcome::Ran,
+        error: None,
+        mode: plan.mode,
+        workspace: text(plan.workspace.path()),
+        workspace_base64: base64_if_not_utf8(plan.workspace.path()),
+        network: plan.network,
+        enforcement: enforcement(plan, layers),
+        exit: Some(exit),
+        // Nothing is denied where nothing is confined, and nothing is seen without an observer.
+        denied: (!plan.mode.confines()).then_some(false),
+        denial_source: DenialSource::Unavailable,
+        env_dropped: plan.environment_dropped.iter().map(text).collect(),
+        stdio: plan
+            .command
+            .stdio
+            .grants()
+            .map(|(descriptor, path)| StdioGrant {
+                descriptor,
+                path: text(path),
+                path_base64: base64_if_not_utf8(path),
+            })
+            .collect(),
+    }
+}
+
+/// The facts of a command that did not run.
+#[must_use]
+pub fn refused(request: &Request, error: &SandboxError) -> Facts {
+    let workspace = request.workspace.clone().or_else(|| std::env::current_dir().ok());
+    let workspace = workspace.as_deref().unwrap_or(Path::new(""));
+    let (layer, step, errno) = match layer_error(error) {
+        Some(error) => (
+            Some(error.layer),
+            Some(error.step.clone()),
+            Some(errno_name(Errno::from_raw(error.errno))),
+        ),
+        None => (None, None, None),
+    };
+    Facts {
+        version: VERSION,
+        outcome: Outcome::Refused,
+        error: Some(RunError {
+            code: code(error),
+            layer,
+            step,
+            errno,
+            message: error.to_string(),
+            remedy: match error {
+                SandboxError::Unavailable { remedy, .. } => Some((*remedy).to_owned()),
+                _ => None,
+            },
+        }),
+        mode: request.mode(),
+        workspace: text(workspace),
+        workspace_base64: base64_if_not_utf8(workspace),
+        network: request.network.unwrap_or(if request.mode().confines() {
+            dsh_facts::Network::Loopback
+        } else {
+            dsh_facts::Network::Host
+        }),
+        enforcement: None,
+        exit: None,
+        denied: None,
+        denial_source: DenialSource::Unavailable,
+        env_dropped: Vec::new(),
+        stdio: Vec::new(),
+    }
+}
+
+fn layer_error(error: &SandboxError) -> Option<&LayerError> {
+    match error {
+        SandboxError::Layer(error) | SandboxError::Unavailable { first: error, .. } => Some(error),
+        _ => None,
+    }
+}
+
+fn code(error: &SandboxError) -> ErrorCode {
+    match error {
+        SandboxError::Request(_) => ErrorCode::InvalidRequest,
+        SandboxError::Partial { .. } => ErrorCode::PartialEnforcement,
+        SandboxError::RunnerFailed => ErrorCode::RunnerFailed,
+        SandboxError::Layer(_) | SandboxError::Unavailable { .. } | SandboxError::Warden { .. } => {
+            ErrorCode::SandboxUnavailable
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Confines a command by namespaces, Landlock, seccomp and capabilities, and reports how
+//! completely.
+//!
+//! Data flows one way. A [`Request`] and what the [`Host`] offers [`resolve`] into a [`Plan`], a
+//! plain value; a warden executes it and decides nothing: it makes the world's namespaces once, and
+//! for each command an init that applies the mounts and a process that puts the rest on itself and
+//! executes. [`Run::start`] does all of it for one command; [`Facts`](dsh_facts::Facts) say what
+//! came of it.
+//!
+//! A layer that the mode requires and that does not apply means that the command does not run.
+
+#![forbid(unsafe_code)]
+
+mod command;
+mod dispatch;
+mod environment;
+mod error;
+mod facts;
+mod gaps;
+mod governing_file;
+mod host;
+mod init;
+mod layers;
+mod mountinfo;
+mod plan;
+mod probe;
+mod profile;
+mod protocol;
+mod pump;
+mod request;
+mod resolve;
+mod roots;
+mod run;
+mod seccomp_program;
+mod seccomp_rules;
+mod stdio;
+mod survivors;
+mod syscalls;
+mod warden;
+mod warden_handle;
+
+pub use dispatch::dispatch;
+pub use dsh_kernel::descriptors::duplicate as duplicate_descriptor;
+pub use error::{LayerError, RequestError, SandboxError};
+pub use facts::{enforcement, ran, refused};
+pub use governing_file::check_governing_file;
+pub use host::{Caller, Host};
+pub use layers::Applied;
+pub use layers::descriptors::SCRIPT as SCRIPT_DESCRIPTOR;
+pub use plan::{
+    CommandPlan, Confinement, IdMap, LandlockPlan, MountPlan, Plan, PrivateNetwork, Workdir,
+    WorldPlan, WritableRoot,
+};
+pub use probe::probe;
+pub use protocol::Event;
+pub use request::{EnvironmentRequest, Request};
+pub use resolve::{RefusedCalls, refused_calls, resolve};
+pub use roots::Root;
+pub use run::Run;
+pub use stdio::{Stdio, StdioPlan};
+pub use warden_handle::{Warden, WardenProgram};

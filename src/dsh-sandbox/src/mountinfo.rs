@@ -1,0 +1,145 @@
+//! The mount table of a process: proc_pid_mountinfo(5).
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// Where it is attached.
+    pub(crate) point: PathBuf,
+    /// Its own options, such as `rw,nosuid,relatime`.
+    pub(crate) options: String,
+    /// The kind of file system.
+    pub(crate) kind: String,
+}
+
+impl Mount {
+    /// Whether writing to it changes the kernel's or a device's state rather than files.
+    pub(crate) fn is_kernel_interface(&self) -> bool {
+        KERNEL_INTERFACES.contains(&self.kind.as_str())
+    }
+}
+
+/// File systems that are interfaces of the kernel. A writable root may hold such a mount (the
+/// /proc of a system image, say); it stays read-only.
+const KERNEL_INTERFACES: [&str; 18] = [
+    "binder",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "mqueue",
+    "proc",
+    "pstore",
+    "rpc_pipefs",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// The calling process's mounts, in the order of the table.
+///
+/// # Errors
+///
+/// Those of reading /proc/self/mountinfo.
+pub(crate) fn read() -> std::io::Result<Vec<Mount>> {
+    std::fs::read("/proc/self/mountinfo").map(|table| parse(&table))
+}
+
+fn parse(table: &[u8]) -> Vec<Mount> {
+    table.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    // "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda rw": the optional fields end at
+    // a lone dash.
+    let mut fields = line.split(|&byte| byte == b' ');
+    let point = fields.nth(4)?;
+    let options = fields.next()?;
+    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    Some(Mount {
+        point: unescape(point).into(),
+        options: String::from_utf8_lossy(options).into_owned(),
+        kind: String::from_utf8_lossy(kind).into_owned(),
+    })
+}
+
+/// Blanks, tabs, newlines and backslashes are written as three octal digits.
+fn unescape(field: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        if let (b'\\', Some(byte)) = (first, tail.get(..3).and_then(octal)) {
+            bytes.push(byte);
+            rest = &tail[3..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    OsString::from_vec(bytes)
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+/// The mount that holds `path`, which must be canonical: the last of the longest prefixes, because
+/// a later mount covers an earlier one at the same place.
+pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.point))
+        .max_by_key(|mount| mount.point.as_os_str().len())
+}
+
+/// Mount points of kernel interfaces strictly below `root`, relative to it.
+pub(crate) fn interfaces_below(mounts: &[Mount], root: &Path) -> Vec<OsString> {
+    mounts
+        .iter()
+        .filter(|mount| mount.is_kernel_interface())
+        .filter_map(|mount| mount.point.strip_prefix(root).ok())
+        .filter(|relative| *relative != Path::new(""))
+        .map(|relative| OsStr::from_bytes(relative.as_os_str().as_bytes()).to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[u8] = b"27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
+        40 27 0:30 / /w rw,nosuid shared:5 master:2 - tmpfs tmpfs rw\n\
+        41 40 0:21 / /w/image/proc rw - proc proc rw\n\
+        42 40 0:31 / /w/with\\040blank rw - tmpfs tmpfs rw\n";
+
+    #[test]
+    fn optional_fields_and_escapes_are_read() {
+        let mounts = parse(TABLE);
+        assert_eq!(mounts.len(), 4);
+        assert_eq!(mounts[1].options, "rw,nosuid");
+        assert_eq!(mounts[1].kind, "tmpfs");
+        assert_eq!(mounts[3].point, Path::new("/w/with blank"));
+    }
+
+    #[test]
+    fn the_holding_mount_is_the_deepest() {
+        let mounts = parse(TABLE);
+        assert_eq!(holding(&mounts, Path::new("/w/x")).map(|m| m.kind.as_str()), Some("tmpfs"));
+        assert_eq!(holding(&mounts, Path::new("/wx")).map(|m| m.kind.as_str()), Some("ext4"));
+    }
+
+    #[test]
+    fn kernel_interfaces_below_a_root_are_found() {
+        assert_eq!(interfaces_below(&parse(TABLE), Path::new("/w")), ["image/proc"]);
+        assert!(interfaces_below(&parse(TABLE), Path::new("/w/image/proc")).is_empty());
+    }
+}

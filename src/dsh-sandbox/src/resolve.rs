@@ -1,0 +1,469 @@
+//! From a request and what the host offers to a plan: the one place that decides.
+
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use dsh_facts::{LayerFact, Network, SandboxMode, State};
+use nix::errno::Errno;
+
+use crate::environment::{self, Environment};
+use crate::error::{LayerError, RequestError, SandboxError, errno_name, errno_of};
+use crate::gaps::{self, Coverage};
+use crate::host::Host;
+use crate::mountinfo;
+use crate::plan::{
+    CommandPlan, Confinement, LandlockPlan, MountPlan, Plan, PrivateNetwork, ROOT_KEEPS, Workdir,
+    WorldPlan, WritableRoot,
+};
+use crate::profile::Profile;
+use crate::request::Request;
+use crate::roots::{self, Root, Roots};
+use crate::seccomp_program;
+use crate::seccomp_rules::Situation;
+use crate::stdio::{self, StdioPlan};
+
+/// Device nodes that a command may open for writing.
+const DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+/// The same, where /dev is the sandbox's own: its pseudo-terminals are too.
+const OWN_DEVICES: [&str; 2] = ["/dev/pts", "/dev/console"];
+/// The smallest `kernel.pid_max` that Linux takes (RESERVED_PIDS + 1).
+const SMALLEST_PID_MAX: u32 = 301;
+
+/// Resolves a request on a host. Without descriptors the plan is one to look at, not to run.
+///
+/// # Errors
+///
+/// [`SandboxError::Request`] for a request that cannot be carried out,
+/// [`SandboxError::Unavailable`] when the host cannot confine anything,
+/// [`SandboxError::Partial`] when gaps are not accepted.
+pub fn resolve(
+    request: &Request,
+    host: &Host,
+    descriptors: Option<[BorrowedFd<'_>; 3]>,
+) -> Result<Plan, SandboxError> {
+    check_command(request)?;
+    let profile = Profile::of(request.mode())?;
+    let roots = roots::resolve(request)?;
+    if !request.mode().confines() {
+        return unconfined(request, &profile, roots);
+    }
+    let row = Row::of(host)?;
+    let network = request.network.unwrap_or(profile.network);
+    let network_off_by_filter = network != Network::Host && !row.private_network;
+    let pids = request.pids.or(profile.pids);
+    let limits = Limits::of(host, &row, pids);
+
+    let mut situations: Vec<Situation> = Vec::new();
+    if host.caller.is_root() {
+        situations.push(Situation::RootCaller);
+    }
+    if row.pid_namespace {
+        situations.push(Situation::OwnInit);
+    }
+    if !row.lock_by_sysctl {
+        situations.push(Situation::NamespacesLockedByFilter);
+    }
+    if network_off_by_filter {
+        situations.push(Situation::NetworkOffByFilter);
+    }
+    if !row.own_mounts && request.mode() == SandboxMode::ReadOnly {
+        situations.push(Situation::MetadataRefused);
+    }
+    let filter = match profile.rules()? {
+        Some(rules) => seccomp_program::compile(rules.select(&situations))
+            .map_err(|error| defect("syscalls", &error.to_string()))?,
+        None => return Err(defect("syscalls", "a confined rung names no table").into()),
+    };
+
+    let temporary = row.own_mounts.then(temporary_directory).flatten();
+    let stdio = match descriptors {
+        Some(descriptors) => stdio::plan(descriptors, row.own_mounts)?,
+        None => StdioPlan::PASS,
+    };
+    let writable: Vec<&Path> = roots.writable.iter().map(Root::path).collect();
+    let environment = environment::confined(&request.environment, temporary.is_some(), &writable);
+    check_environment(&environment)?;
+    let coverage = Coverage {
+        mode: request.mode(),
+        own_mounts: row.own_mounts,
+        other_mounts_read_only: row.own_mounts || other_mounts_read_only(&roots.writable),
+        pid_namespace: row.pid_namespace,
+        ipc_namespace: row.own_mounts && host.ipc_namespace.is_ok(),
+        landlock: row.landlock,
+        wanted_network: network,
+        private_network: row.private_network,
+        process_limit: limits.gap,
+    };
+    let network_in_force = if network_off_by_filter { Network::Off } else { network };
+    let plan = Plan {
+        mode: request.mode(),
+        world: WorldPlan {
+            user_namespace: if row.user_namespace {
+                Some(host.caller.id_map().map_err(SandboxError::Layer)?)
+            } else {
+                None
+            },
+            ipc_namespace: coverage.ipc_namespace,
+            network: (network != Network::Host && row.private_network)
+                .then_some(PrivateNetwork { loopback: network == Network::Loopback }),
+            lock_user_namespaces: row.lock_by_sysctl,
+            drop_bounding: row.user_namespace || host.caller.has(caps::Capability::CAP_SETPCAP),
+        },
+        network: network_in_force,
+        command: CommandPlan {
+            mode: request.mode(),
+            pid_namespace: row.pid_namespace,
+            mounts: row
+                .own_mounts
+                .then(|| mount_plan(request, &profile, &roots, temporary.clone(), limits.pid_max)),
+            confinement: Some(Confinement {
+                capabilities: if host.caller.is_root() {
+                    ROOT_KEEPS.iter().map(|capability| capability.index()).collect()
+                } else {
+                    Vec::new()
+                },
+                landlock: row
+                    .landlock
+                    .map(|abi| landlock_plan(abi, &roots, &row, temporary, network_in_force)),
+                filter,
+                processes: limits.rlimit,
+            }),
+            stdio,
+            workdir: workdir(request)?,
+            umask: current_umask(),
+            foreground: false,
+            command: request.command.clone(),
+            environment: environment.variables,
+        },
+        workspace: roots.workspace,
+        absent: row.absent,
+        gaps: gaps::list(&coverage),
+        environment_dropped: environment.dropped,
+        situations,
+    };
+    if request.require_full && !plan.gaps.is_empty() {
+        let effects: Vec<_> = plan.gaps.iter().map(|gap| gap.effect.as_str()).collect();
+        return Err(SandboxError::Partial { effects: effects.join(", ") });
+    }
+    Ok(plan)
+}
+
+/// The widest rung: a warden without layers, so that limits of time and kills still reach all of
+/// the command.
+fn unconfined(request: &Request, profile: &Profile, roots: Roots) -> Result<Plan, SandboxError> {
+    for (given, option) in [
+        (request.network.is_some_and(|network| network != Network::Host), "--network"),
+        (request.pids.is_some(), "--pids"),
+        (request.scratch_size.is_some(), "--scratch-size"),
+        (request.require_full, "--require full"),
+    ] {
+        if given {
+            return Err(RequestError::Unconfined { option }.into());
+        }
+    }
+    let environment = environment::unconfined(&request.environment);
+    check_environment(&environment)?;
+    Ok(Plan {
+        mode: request.mode(),
+        workspace: roots.workspace,
+        network: profile.network,
+        world: WorldPlan::default(),
+        command: CommandPlan {
+            mode: request.mode(),
+            pid_namespace: false,
+            mounts: None,
+            confinement: None,
+            stdio: StdioPlan::PASS,
+            workdir: workdir(request)?,
+            umask: current_umask(),
+            foreground: false,
+            command: request.command.clone(),
+            environment: environment.variables,
+        },
+        absent: Vec::new(),
+        gaps: Vec::new(),
+        environment_dropped: environment.dropped,
+        situations: Vec::new(),
+    })
+}
+
+/// The row of the ladder that a host is on (DESIGN §6): the best that it allows.
+struct Row {
+    user_namespace: bool,
+    own_mounts: bool,
+    pid_namespace: bool,
+    private_network: bool,
+    lock_by_sysctl: bool,
+    landlock: Option<u32>,
+    absent: Vec<LayerFact>,
+}
+
+impl Row {
+    fn of(host: &Host) -> Result<Self, SandboxError> {
+        let own_mounts = host.mounts.is_ok();
+        let landlock = host.landlock.as_ref().ok().copied();
+        let mut missing = Vec::new();
+        if let Err(error) = &host.seccomp {
+            missing.push(error);
+        }
+        if !own_mounts && landlock.is_none() {
+            missing.extend(host.user_namespace.as_ref().err());
+            missing.extend(host.mounts.as_ref().err());
+            missing.extend(host.landlock.as_ref().err());
+        }
+        if let Some(first) = missing.first() {
+            return Err(SandboxError::Unavailable {
+                refusals: missing.iter().map(|e| e.to_string()).collect::<Vec<_>>().join("; "),
+                remedy: "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, \
+                         user.max_user_namespaces, or the container's seccomp profile), or run a \
+                         kernel with Landlock (5.13 and later)",
+                first: (*first).clone(),
+            });
+        }
+        let absent = [
+            host.user_namespace.as_ref().err(),
+            host.mounts.as_ref().err().filter(|e| host.user_namespace.as_ref().err() != Some(e)),
+            own_mounts.then(|| host.pid_namespace.as_ref().err()).flatten(),
+            own_mounts.then(|| host.ipc_namespace.as_ref().err()).flatten(),
+            own_mounts.then(|| host.network.as_ref().err()).flatten(),
+            host.landlock.as_ref().err(),
+        ];
+        Ok(Self {
+            // A user namespace in which nothing can be mounted is of no use.
+            user_namespace: own_mounts && host.user_namespace.is_ok(),
+            own_mounts,
+            pid_namespace: own_mounts && host.pid_namespace.is_ok(),
+            private_network: own_mounts && host.network.is_ok(),
+            lock_by_sysctl: own_mounts
+                && host.user_namespace.is_ok()
+                && host.namespace_lock.is_ok(),
+            landlock,
+            absent: absent.into_iter().flatten().map(absent_fact).collect(),
+        })
+    }
+}
+
+fn absent_fact(error: &LayerError) -> LayerFact {
+    LayerFact {
+        layer: error.layer,
+        state: State::Absent,
+        abi: None,
+        errno: Some(errno_name(Errno::from_raw(error.errno))),
+        detail: Some(error.step.clone()),
+        microseconds: None,
+    }
+}
+
+/// How the number of processes is limited, and whether it is.
+#[derive(Default)]
+struct Limits {
+    rlimit: Option<u64>,
+    pid_max: Option<u32>,
+    gap: Option<&'static str>,
+}
+
+impl Limits {
+    /// RLIMIT_NPROC never binds the global uid 0, and outside a user namespace of ours it counts
+    /// the user's other processes too. A pid namespace has a `pid_max` of its own since Linux
+    /// 6.14; before, writing it would change the host's.
+    fn of(host: &Host, row: &Row, pids: Option<u32>) -> Self {
+        let Some(pids) = pids else { return Self::default() };
+        if !host.caller.is_root() {
+            return if row.user_namespace {
+                // Our init and warden run in the namespace too.
+                Self { rlimit: Some(u64::from(pids) + 2), ..Self::default() }
+            } else {
+                Self {
+                    gap: Some("without a user namespace the limit would count all your processes"),
+                    ..Self::default()
+                }
+            };
+        }
+        if !row.pid_namespace || !kernel_at_least(6, 14) {
+            let gap =
+                Some("limits never bind root, and only Linux 6.14 has a pid_max per namespace");
+            return Self { gap, ..Self::default() };
+        }
+        Self {
+            pid_max: Some(pids.max(SMALLEST_PID_MAX)),
+            gap: (pids < SMALLEST_PID_MAX)
+                .then_some("limits never bind root, and the smallest pid_max is 301"),
+            ..Self::default()
+        }
+    }
+}
+
+fn mount_plan(
+    request: &Request,
+    profile: &Profile,
+    roots: &Roots,
+    temporary: Option<OsString>,
+    pid_max: Option<u32>,
+) -> MountPlan {
+    let hidden = |root: &Root| {
+        root.path().starts_with("/dev/shm")
+            || temporary.as_ref().is_some_and(|place| {
+                root.path().starts_with(place) && root.path() != Path::new(place)
+            })
+    };
+    MountPlan {
+        shown: (roots.writable.is_empty() && hidden(&roots.workspace))
+            .then(|| roots.workspace.clone()),
+        writable: roots
+            .writable
+            .iter()
+            .zip(&roots.interfaces)
+            .map(|(root, interfaces)| WritableRoot {
+                root: root.clone(),
+                interfaces: interfaces.clone(),
+            })
+            .collect(),
+        temporary,
+        scratch_size: match request.scratch_size {
+            Some(bytes) => bytes.to_string(),
+            None => profile.scratch_size.clone().unwrap_or_else(|| "25%".to_owned()),
+        },
+        pid_max,
+    }
+}
+
+fn landlock_plan(
+    abi: u32,
+    roots: &Roots,
+    row: &Row,
+    temporary: Option<OsString>,
+    network: Network,
+) -> LandlockPlan {
+    let mut writable: Vec<OsString> = roots.writable.iter().map(|root| root.path.clone()).collect();
+    let mut devices: Vec<OsString> = DEVICES.iter().map(OsString::from).collect();
+    if row.own_mounts {
+        writable.extend(temporary);
+        writable.push("/dev/shm".into());
+        devices.extend(OWN_DEVICES.iter().map(OsString::from));
+    }
+    LandlockPlan {
+        abi,
+        writable,
+        devices,
+        // In a private network the abstract sockets are the world's own, and its background
+        // servers must stay in reach.
+        scope_abstract_sockets: network == Network::Host || !row.private_network,
+    }
+}
+
+fn workdir(request: &Request) -> Result<Workdir, RequestError> {
+    let current = || roots::current_directory();
+    match &request.workdir {
+        Some(path) if path.is_absolute() => Ok(Workdir::Named(path.into())),
+        Some(path) => Ok(Workdir::Named(current()?.join(path).into())),
+        None => {
+            let path = current()?;
+            let metadata = std::fs::metadata(".").map_err(|error| {
+                RequestError::CurrentDirectory { errno: errno_of(&error) as i32 }
+            })?;
+            Ok(Workdir::Same(Root {
+                path: path.into(),
+                device: metadata.dev(),
+                inode: metadata.ino(),
+            }))
+        }
+    }
+}
+
+/// Where /tmp really is.
+fn temporary_directory() -> Option<OsString> {
+    let place = Path::new("/tmp").canonicalize().ok()?;
+    place.is_dir().then(|| place.into())
+}
+
+/// Whether every mount outside the writable roots is read-only already, as in a nested run.
+fn other_mounts_read_only(writable: &[Root]) -> bool {
+    let Ok(mounts) = mountinfo::read() else { return false };
+    mounts.iter().all(|mount| {
+        mount.options.split(',').any(|option| option == "ro")
+            || writable.iter().any(|root| mount.point.starts_with(root.path()))
+    })
+}
+
+fn check_command(request: &Request) -> Result<(), RequestError> {
+    match request.command.first() {
+        None => return Err(RequestError::EmptyCommand),
+        Some(program) if program.is_empty() => return Err(RequestError::EmptyCommand),
+        Some(_) => {}
+    }
+    if request.command.iter().any(|argument| argument.as_bytes().contains(&0)) {
+        return Err(RequestError::Nul { what: "an argument" });
+    }
+    Ok(())
+}
+
+fn check_environment(environment: &Environment) -> Result<(), RequestError> {
+    let bad = environment
+        .variables
+        .iter()
+        .any(|(name, value)| name.as_bytes().contains(&0) || value.as_bytes().contains(&0));
+    if bad { Err(RequestError::Nul { what: "the environment" }) } else { Ok(()) }
+}
+
+/// One line of the table of refused system calls, as it holds in a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedCalls {
+    /// Kernel names.
+    pub calls: Vec<String>,
+    /// The errno that answers, such as `EPERM`.
+    pub errno: String,
+    /// Whether only some arguments are refused.
+    pub conditional: bool,
+    /// The reason.
+    pub why: String,
+}
+
+/// The system calls that the filter of a plan refuses.
+///
+/// # Errors
+///
+/// [`SandboxError::Request`] when the built-in table does not parse.
+pub fn refused_calls(plan: &Plan) -> Result<Vec<RefusedCalls>, SandboxError> {
+    let Some(rules) = Profile::of(plan.mode)?.rules()? else { return Ok(Vec::new()) };
+    Ok(rules
+        .in_force(&plan.situations)
+        .map(|rule| RefusedCalls {
+            calls: rule.names(),
+            errno: rule.errno.name().to_owned(),
+            conditional: !rule.when.is_empty(),
+            why: rule.why.clone(),
+        })
+        .collect())
+}
+
+fn defect(name: &'static str, message: &str) -> RequestError {
+    RequestError::Profile { name, message: message.to_owned() }
+}
+
+/// The caller's file mode creation mask. The call only tells it by setting another, which must not
+/// be seen by a second thread; proc_pid_status(5) has it since Linux 4.7.
+fn current_umask() -> u32 {
+    const USUAL: u32 = 0o022;
+    if dsh_kernel::process::is_single_threaded() == Ok(true) {
+        let mask = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+        nix::sys::stat::umask(mask);
+        return mask.bits();
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Umask:"))
+        .and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
+        .unwrap_or(USUAL)
+}
+
+fn kernel_at_least(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map(|part| part.trim().parse::<u32>().ok());
+    let running = (numbers.next().flatten(), numbers.next().flatten());
+    matches!(running, (Some(a), Some(b)) if (a, b) >= (major, minor))
+}

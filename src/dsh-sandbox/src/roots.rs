@@ -1,0 +1,211 @@
+//! The workspace and the writable roots: resolved once, checked, and merged.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use dsh_facts::SandboxMode;
+use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{RequestError, errno_of};
+use crate::mountinfo::{self, Mount};
+use crate::request::Request;
+
+/// Places of which the sandbox has its own, so that a writable root cannot be or hold them.
+const OWN_PLACES: [&str; 5] = ["/tmp", "/dev/shm", "/dev", "/proc", "/sys"];
+
+/// A directory, known by more than its name: whoever opens it compares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    /// The canonical path. (An OsString: serde refuses a path that is not UTF-8.)
+    pub path: OsString,
+    /// Device of the directory.
+    pub device: u64,
+    /// Inode of the directory.
+    pub inode: u64,
+}
+
+impl Root {
+    /// The canonical path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        Path::new(&self.path)
+    }
+}
+
+/// The roots of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Roots {
+    /// The workspace.
+    pub(crate) workspace: Root,
+    /// Every writable root, outermost only, sorted; empty in a rung that writes nothing.
+    pub(crate) writable: Vec<Root>,
+    /// For each writable root, the mounts of kernel interfaces below it.
+    pub(crate) interfaces: Vec<Vec<OsString>>,
+}
+
+/// Resolves and checks the roots of a request.
+pub(crate) fn resolve(request: &Request) -> Result<Roots, RequestError> {
+    let mode = request.mode();
+    let workspace = match &request.workspace {
+        Some(path) => find("workspace", "--workspace", path)?,
+        None => find("workspace", "--workspace", &current_directory()?)?,
+    };
+    let extra = request
+        .writable
+        .iter()
+        .map(|path| find("writable root", "--writable", path))
+        .collect::<Result<Vec<_>, _>>()?;
+    if mode != SandboxMode::WorkspaceWrite {
+        return Ok(Roots { workspace, writable: Vec::new(), interfaces: Vec::new() });
+    }
+    let mounts = mountinfo::read().unwrap_or_default();
+    let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
+    let home = home.as_deref().filter(|_| !request.allow_home);
+    check("workspace", &workspace, home, &mounts)?;
+    for root in &extra {
+        check("writable root", root, home, &mounts)?;
+    }
+    let writable = outermost(std::iter::once(workspace.clone()).chain(extra).collect());
+    let interfaces =
+        writable.iter().map(|root| mountinfo::interfaces_below(&mounts, root.path())).collect();
+    Ok(Roots { workspace, writable, interfaces })
+}
+
+pub(crate) fn current_directory() -> Result<PathBuf, RequestError> {
+    std::env::current_dir()
+        .map_err(|error| RequestError::CurrentDirectory { errno: errno_of(&error) as i32 })
+}
+
+fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Root, RequestError> {
+    let failed = |errno: Errno| RequestError::Root {
+        role,
+        flag,
+        path: path.to_owned(),
+        errno: errno as i32,
+    };
+    let canonical = path.canonicalize().map_err(|error| failed(errno_of(&error)))?;
+    let metadata = canonical.metadata().map_err(|error| failed(errno_of(&error)))?;
+    if !metadata.is_dir() {
+        return Err(failed(Errno::ENOTDIR));
+    }
+    Ok(Root { path: canonical.into(), device: metadata.dev(), inode: metadata.ino() })
+}
+
+/// Refuses a root whose being writable would undo the rung.
+fn check(
+    role: &'static str,
+    root: &Root,
+    home: Option<&Path>,
+    mounts: &[Mount],
+) -> Result<(), RequestError> {
+    let path = root.path();
+    let too_wide = |reason: String, remedy: &'static str| {
+        Err(RequestError::RootTooWide {
+            role,
+            path: path.to_owned(),
+            reason,
+            mode: SandboxMode::WorkspaceWrite,
+            remedy,
+        })
+    };
+    if path == Path::new("/") {
+        return too_wide("is the whole host".to_owned(), "name a directory of the project's own");
+    }
+    for place in OWN_PLACES {
+        // A host may have /tmp elsewhere, by a symbolic link.
+        let place = Path::new(place);
+        let canonical = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        if canonical.starts_with(path) || place.starts_with(path) {
+            let verb = if canonical == path || place == path { "is" } else { "holds" };
+            return too_wide(
+                format!("{verb} {}, of which the sandbox has its own", place.display()),
+                "name a directory below or beside it",
+            );
+        }
+    }
+    let interface = mountinfo::holding(mounts, path).filter(|mount| mount.is_kernel_interface());
+    if interface.is_some() || (path.starts_with("/dev") && !path.starts_with("/dev/shm")) {
+        return too_wide(
+            "lies in an interface of the kernel".to_owned(),
+            "name a directory of ordinary files",
+        );
+    }
+    if let Some(home) = home.filter(|home| home.starts_with(path)) {
+        let verb = if home == path { "is" } else { "holds" };
+        return too_wide(
+            format!("{verb} the home directory, with its keys and start-up files"),
+            "name a directory below it, or add --allow-home",
+        );
+    }
+    Ok(())
+}
+
+/// Drops roots that lie inside another: they are writable already.
+fn outermost(mut roots: Vec<Root>) -> Vec<Root> {
+    roots.sort_by(|a, b| a.path().cmp(b.path()));
+    let mut kept: Vec<Root> = Vec::new();
+    for root in roots {
+        if !kept.last().is_some_and(|outer| root.path().starts_with(outer.path())) {
+            kept.push(root);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(workspace: &Path) -> Request {
+        Request {
+            mode: Some(SandboxMode::WorkspaceWrite),
+            workspace: Some(workspace.to_owned()),
+            ..Request::default()
+        }
+    }
+
+    fn reason(workspace: &str) -> String {
+        resolve(&request(Path::new(workspace))).expect_err("too wide").to_string()
+    }
+
+    #[test]
+    fn what_the_sandbox_has_of_its_own_cannot_be_writable() {
+        assert!(reason("/").contains("whole host"));
+        assert!(reason("/tmp").contains("is /tmp"));
+        assert!(reason("/proc/sys").contains("interface of the kernel"));
+        assert!(reason("/sys/kernel").contains("interface of the kernel"));
+        assert!(reason("/dev").contains("/dev"));
+    }
+
+    #[test]
+    fn a_narrower_rung_may_look_at_anything() {
+        let mut request = request(Path::new("/"));
+        request.mode = Some(SandboxMode::ReadOnly);
+        assert_eq!(resolve(&request).expect("read-only").writable, []);
+    }
+
+    #[test]
+    fn nested_roots_are_merged_and_links_resolved() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let base = directory.path().canonicalize().expect("canonical");
+        for name in ["a", "a/b", "a.c"] {
+            std::fs::create_dir(base.join(name)).expect("mkdir");
+        }
+        std::os::unix::fs::symlink("a", base.join("link")).expect("symlink");
+        let mut request = request(&base.join("a/b"));
+        request.writable = vec![base.join("link"), base.join("a.c")];
+        let roots = resolve(&request).expect("three roots");
+        let paths: Vec<_> = roots.writable.iter().map(Root::path).collect();
+        assert_eq!(paths, [base.join("a"), base.join("a.c")]);
+        assert_eq!(roots.workspace.path(), base.join("a/b"));
+    }
+
+    #[test]
+    fn a_missing_root_and_a_file_are_named_with_their_flag() {
+        let missing = reason("/nonexistent");
+        assert!(missing.contains("ENOENT") && missing.contains("--workspace"), "{missing}");
+        assert!(reason("/etc/passwd").contains("ENOTDIR"));
+    }
+}

@@ -1,0 +1,155 @@
+//! Starting one command: the best row of the ladder first, the probed one where that fails.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use dsh_facts::LayerFact;
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+
+use crate::error::{RequestError, SandboxError};
+use crate::governing_file::check_governing_file;
+use crate::host::Host;
+use crate::plan::{Plan, Workdir};
+use crate::probe::probe;
+use crate::protocol::{CommandId, Event};
+use crate::request::Request;
+use crate::resolve::resolve;
+use crate::warden_handle::{Warden, WardenProgram};
+
+/// How long the layers may take to be applied.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A confined command that is about to be executed, or runs.
+#[derive(Debug)]
+pub struct Run {
+    warden: Warden,
+    id: CommandId,
+    plan: Plan,
+    layers: Vec<LayerFact>,
+    /// The command's process group as the caller sees it.
+    process_group: i32,
+}
+
+impl Run {
+    /// Confines and starts the command of a request.
+    ///
+    /// `script` is one more descriptor that the command inherits, as [`crate::SCRIPT_DESCRIPTOR`].
+    ///
+    /// # Errors
+    ///
+    /// Any [`SandboxError`]; nothing was executed then.
+    pub fn start(
+        request: &Request,
+        program: &WardenProgram,
+        descriptors: [BorrowedFd<'_>; 3],
+        script: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, SandboxError> {
+        if let WardenProgram::Program(path) = program {
+            check_governing_file("warden program", path, request)?;
+        }
+        let hopeful = Host::optimistic();
+        let first = attempt(request, &hopeful, program, descriptors, script);
+        match first {
+            Err(SandboxError::Layer(error)) if error.means_absent() => {
+                let host = probe(program)?;
+                if host == hopeful {
+                    // Each step alone works, so the failure is no trait of the host.
+                    return Err(error.into());
+                }
+                attempt(request, &host, program, descriptors, script)
+            }
+            other => other,
+        }
+    }
+
+    /// The plan that is being carried out.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What every layer did.
+    #[must_use]
+    pub fn layers(&self) -> &[LayerFact] {
+        &self.layers
+    }
+
+    /// The command's process group, in the caller's pid namespace.
+    #[must_use]
+    pub fn process_group(&self) -> i32 {
+        self.process_group
+    }
+
+    /// Waits for news; none after `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::RunnerFailed`] when the warden is gone.
+    pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Event>, SandboxError> {
+        Ok(self.warden.next(timeout)?.map(|(_, event)| event))
+    }
+
+    /// Sends a signal to the command's process group.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Warden`] when the order cannot be given.
+    pub fn signal(&mut self, signal: Signal) -> Result<(), SandboxError> {
+        self.warden.signal(self.id, signal)
+    }
+
+    /// Ends everything that belongs to the command, at once.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Warden`] when the order cannot be given.
+    pub fn kill(&mut self) -> Result<(), SandboxError> {
+        self.warden.kill(self.id)
+    }
+}
+
+impl std::os::fd::AsFd for Run {
+    /// Readable when there is news.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.warden.as_fd()
+    }
+}
+
+fn attempt(
+    request: &Request,
+    host: &Host,
+    program: &WardenProgram,
+    descriptors: [BorrowedFd<'_>; 3],
+    script: Option<BorrowedFd<'_>>,
+) -> Result<Run, SandboxError> {
+    let mut plan = resolve(request, host, Some(descriptors))?;
+    plan.command.foreground = request.foreground;
+    let mut warden = Warden::start(program, &plan.world)?;
+    let id = warden.run(&plan.command, descriptors, script)?;
+    let mut layers = plan.absent.clone();
+    loop {
+        let Some((_, event)) = warden.next(Some(PATIENCE))? else {
+            return Err(SandboxError::warden("apply the layers")(Errno::ETIMEDOUT));
+        };
+        match event {
+            Event::Prepared(prepared) => {
+                layers.extend(warden.layers().iter().cloned().map(LayerFact::from));
+                layers.extend(prepared.into_iter().map(LayerFact::from));
+            }
+            Event::Confined { pid, layers: own } => {
+                layers.extend(own.into_iter().map(LayerFact::from));
+                return Ok(Run { warden, id, plan, layers, process_group: pid });
+            }
+            Event::Failed(error) => return Err(error.into()),
+            Event::WorkdirUnseen(errno) => {
+                let path = match plan.command.workdir {
+                    Workdir::Same(root) => root.path,
+                    Workdir::Named(path) => path,
+                };
+                return Err(RequestError::Workdir { path: path.into(), errno }.into());
+            }
+            _ => return Err(SandboxError::RunnerFailed),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Compiles the refused system calls to a filter.
+//!
+//! seccompiler compiles the rules; it knows one verdict per filter, kills foreign architectures and
+//! does not see x32 (0.5.0). So each verdict is compiled for itself, with a placeholder where no
+//! rule matched, and the pieces are put behind each other: the placeholder becomes a jump to the
+//! next piece. A prelude of ours answers other architectures, x32 and numbers that are newer than
+//! the table. The kernel runs a filter once per system call number when it loads it, to learn which
+//! are always allowed, so what counts is how many instructions an allowed call walks: the pieces
+//! are cut into ranges of numbers, and a range that cannot match is skipped in two instructions.
+
+use std::collections::BTreeMap;
+
+use dsh_kernel::seccomp::Instruction;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+use crate::seccomp_rules::{Condition, Refusal, Selected};
+use crate::syscalls::{AUDIT_ARCHITECTURE, NEWEST};
+
+const LOAD_WORD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+const JUMP: u16 = 0x05; // BPF_JMP | BPF_JA
+const JUMP_IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+const JUMP_IF_GREATER: u16 = 0x25; // BPF_JMP | BPF_JGT | BPF_K
+const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+const NUMBER: u32 = 0; // offset of nr in seccomp_data
+const ARCHITECTURE: u32 = 4; // offset of arch in seccomp_data
+/// seccompiler's own check of the architecture, which the prelude replaces.
+const ARCHITECTURE_CHECK: usize = 3;
+/// A verdict that no rule uses: what a piece returns when none of its rules matched.
+const NO_MATCH: SeccompAction = SeccompAction::Trace(0x0d54);
+/// Calls per range: few enough to walk, enough that the ranges are few.
+const RANGE: usize = 8;
+
+/// A rule set that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CompileError {
+    /// A condition must say `is` or `not`, and `mask` only goes with `is`.
+    #[error("a condition needs `is`, with or without `mask`, or `not`")]
+    Condition,
+    /// seccompiler's word.
+    #[error("seccompiler: {0}")]
+    Backend(#[from] seccompiler::BackendError),
+}
+
+/// When a call gets one verdict.
+#[derive(Clone)]
+enum Chain {
+    /// Whatever its arguments are.
+    Always,
+    /// When one of these matches.
+    When(Vec<SeccompRule>),
+}
+
+impl Chain {
+    /// As seccompiler has it: a call without rules always matches.
+    fn rules(&self) -> Vec<SeccompRule> {
+        match self {
+            Self::Always => Vec::new(),
+            Self::When(rules) => rules.clone(),
+        }
+    }
+}
+
+/// Verdicts by number: a call can have several, for different arguments.
+type Calls = BTreeMap<u32, BTreeMap<Refusal, Chain>>;
+
+/// Compiles the calls to one program.
+pub(crate) fn compile<'a>(
+    calls: impl Iterator<Item = Selected<'a>>,
+) -> Result<Vec<Instruction>, CompileError> {
+    let mut by_number = Calls::new();
+    for call in calls {
+        let verdicts = by_number.entry(call.number).or_default();
+        let chain = verdicts.entry(call.rule.errno).or_insert_with(|| Chain::When(Vec::new()));
+        if call.rule.when.is_empty() {
+            *chain = Chain::Always;
+        }
+        let Chain::When(rules) = chain else { continue };
+        for alternative in &call.rule.when {
+            let conditions =
+                alternative.iter().map(condition).collect::<Result<Vec<_>, CompileError>>()?;
+            rules.push(SeccompRule::new(conditions)?);
+        }
+    }
+    let mut program = prelude();
+    let calls: Vec<_> = by_number.into_iter().collect();
+    for range in calls.chunks(RANGE) {
+        let body = range_body(range)?;
+        let highest = range.last().map_or(0, |call| call.0);
+        program.push(instruction(LOAD_WORD, NUMBER));
+        // Numbers above this range skip it; those below it were taken by an earlier one or walk it
+        // in vain, which only the few between two ranges do.
+        program.push(Instruction { code: JUMP_IF_GREATER, jt: 0, jf: 1, k: highest });
+        program.push(instruction(JUMP, length(&body)));
+        program.extend(body);
+        program.push(allow());
+    }
+    program.push(allow());
+    Ok(program)
+}
+
+/// All verdicts of one range of numbers, each piece falling through to the next.
+fn range_body(range: &[(u32, BTreeMap<Refusal, Chain>)]) -> Result<Vec<Instruction>, CompileError> {
+    let mut by_verdict: BTreeMap<Refusal, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
+    for (number, verdicts) in range {
+        for (refusal, chain) in verdicts {
+            by_verdict.entry(*refusal).or_default().insert(i64::from(*number), chain.rules());
+        }
+    }
+    let mut body = Vec::new();
+    for (refusal, rules) in by_verdict {
+        let filter =
+            SeccompFilter::new(rules, NO_MATCH, SeccompAction::Errno(refusal.errno()), target())?;
+        let piece: BpfProgram = filter.try_into()?;
+        body.extend(fall_through(&piece[ARCHITECTURE_CHECK..]));
+    }
+    Ok(body)
+}
+
+/// Turns every "no rule matched" of a piece into a jump past its end.
+fn fall_through(piece: &[seccompiler::sock_filter]) -> impl Iterator<Item = Instruction> {
+    let no_match = u32::from(NO_MATCH);
+    let end = piece.len();
+    piece.iter().enumerate().map(move |(index, from)| {
+        if from.code == RETURN && from.k == no_match {
+            instruction(JUMP, u32::try_from(end - index - 1).unwrap_or(u32::MAX))
+        } else {
+            Instruction { code: from.code, jt: from.jt, jf: from.jf, k: from.k }
+        }
+    })
+}
+
+/// ENOSYS for other architectures, for x32 (whose numbers have bit 30 set) and for numbers newer
+/// than the table.
+fn prelude() -> Vec<Instruction> {
+    let enosys = instruction(RETURN, u32::from(SeccompAction::Errno(Refusal::Enosys.errno())));
+    vec![
+        instruction(LOAD_WORD, ARCHITECTURE),
+        Instruction { code: JUMP_IF_EQUAL, jt: 1, jf: 0, k: AUDIT_ARCHITECTURE },
+        enosys,
+        instruction(LOAD_WORD, NUMBER),
+        Instruction { code: JUMP_IF_GREATER, jt: 0, jf: 1, k: NEWEST },
+        enosys,
+    ]
+}
+
+fn condition(from: &Condition) -> Result<SeccompCondition, CompileError> {
+    let (operator, value) = match (from.is, from.not, from.mask) {
+        (Some(value), None, None) => (SeccompCmpOp::Eq, value),
+        (Some(value), None, Some(mask)) => (SeccompCmpOp::MaskedEq(mask), value),
+        (None, Some(value), None) => (SeccompCmpOp::Ne, value),
+        _ => return Err(CompileError::Condition),
+    };
+    let width = if from.wide { SeccompCmpArgLen::Qword } else { SeccompCmpArgLen::Dword };
+    Ok(SeccompCondition::new(from.arg, width, operator, value)?)
+}
+
+fn target() -> TargetArch {
+    #[cfg(target_arch = "x86_64")]
+    return TargetArch::x86_64;
+    #[cfg(target_arch = "aarch64")]
+    return TargetArch::aarch64;
+}
+
+fn instruction(code: u16, k: u32) -> Instruction {
+    Instruction { code, jt: 0, jf: 0, k }
+}
+
+fn allow() -> Instruction {
+    instruction(RETURN, u32::from(SeccompAction::Allow))
+}
+
+fn length(body: &[Instruction]) -> u32 {
+    // One more for the ALLOW behind the body.
+    u32::try_from(body.len() + 1).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! The program against the table, by running it: a small interpreter of classic BPF.
+
+use dsh_facts::SandboxMode;
+
+use super::*;
+use crate::profile::Profile;
+use crate::seccomp_rules::{Rule, Rules, Situation};
+
+const ALLOW: u32 = 0x7fff_0000;
+const ALL: [Situation; 5] = [
+    Situation::RootCaller,
+    Situation::OwnInit,
+    Situation::NamespacesLockedByFilter,
+    Situation::NetworkOffByFilter,
+    Situation::MetadataRefused,
+];
+
+/// What the kernel would return for one call.
+fn run(program: &[Instruction], architecture: u32, number: u32, args: [u64; 6]) -> u32 {
+    let word = |offset: u32| match offset {
+        0 => number,
+        4 => architecture,
+        16.. => {
+            let arg = args[usize::try_from((offset - 16) / 8).expect("an argument")];
+            let half = if (offset - 16).is_multiple_of(8) { arg } else { arg >> 32 };
+            u32::try_from(half & 0xffff_ffff).expect("masked")
+        }
+        other => panic!("load of offset {other}"),
+    };
+    let (mut at, mut accumulator) = (0_usize, 0_u32);
+    loop {
+        let Instruction { code, jt, jf, k } = program[at];
+        at += 1;
+        let skip = |holds: bool| usize::from(if holds { jt } else { jf });
+        match code {
+            LOAD_WORD => accumulator = word(k),
+            0x54 => accumulator &= k,
+            JUMP => at += usize::try_from(k).expect("a jump"),
+            JUMP_IF_EQUAL => at += skip(accumulator == k),
+            JUMP_IF_GREATER => at += skip(accumulator > k),
+            0x35 => at += skip(accumulator >= k),
+            RETURN => return k,
+            other => panic!("instruction {other:#x}"),
+        }
+    }
+}
+
+/// What the table says, read without the compiler.
+fn expected(rules: &Rules, situations: &[Situation], number: u32, args: [u64; 6]) -> Vec<u32> {
+    let holds = |rule: &Rule| {
+        rule.when.is_empty()
+            || rule.when.iter().any(|conditions| {
+                conditions.iter().all(|c| {
+                    let arg = args[usize::from(c.arg)];
+                    let arg = if c.wide { arg } else { arg & 0xffff_ffff };
+                    let arg = arg & c.mask.unwrap_or(u64::MAX);
+                    c.is.is_none_or(|value| arg == value) && c.not.is_none_or(|value| arg != value)
+                })
+            })
+    };
+    rules
+        .select(situations)
+        .filter(|call| call.number == number && holds(call.rule))
+        .map(|call| 0x0005_0000 | call.rule.errno.errno())
+        .collect()
+}
+
+fn table() -> Rules {
+    Profile::of(SandboxMode::ReadOnly)
+        .and_then(|profile| profile.rules())
+        .expect("the embedded table parses")
+        .expect("a confined rung has one")
+}
+
+#[test]
+fn every_call_gets_the_verdict_of_the_table() {
+    let rules = table();
+    // Values that matter to some rule, and some that do not.
+    let values = [
+        0,
+        1,
+        2,
+        3,
+        5,
+        6,
+        8,
+        9,
+        10,
+        16,
+        17,
+        38,
+        40,
+        0o100,
+        0o4755,
+        0o2755,
+        0o755,
+        0o20200000,
+        0x5412,
+        0x541c,
+        0x1_0000_5412,
+        0x4008_6602,
+        0x1000_0000,
+        0x0002_0000,
+        0x7e02_0000,
+        0x1_0000_0001,
+        0xffff_ffff_ffff_ffff,
+    ];
+    for situations in [&ALL[..], &[], &ALL[..1], &ALL[1..3], &ALL[3..]] {
+        let program = compile(rules.select(situations)).expect("it compiles");
+        for number in 0..=NEWEST {
+            for first in values {
+                for second in values {
+                    for rest in [0, 0o4755] {
+                        let args = [first, second, rest, rest, 0, 0];
+                        let verdict = run(&program, AUDIT_ARCHITECTURE, number, args);
+                        let expected = expected(&rules, situations, number, args);
+                        if expected.is_empty() {
+                            assert_eq!(verdict, ALLOW, "call {number} {args:x?}");
+                        } else {
+                            assert!(expected.contains(&verdict), "call {number} {args:x?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn other_architectures_x32_and_newer_numbers_are_enosys() {
+    let program = compile(table().select(&[])).expect("it compiles");
+    let enosys = 0x0005_0000 | Refusal::Enosys.errno();
+    for (architecture, number) in [
+        (0x4000_0003, 1),                       // i386
+        (AUDIT_ARCHITECTURE, 0x4000_0000),      // x32 read
+        (AUDIT_ARCHITECTURE, 0x4000_0000 + 39), // x32 getpid
+        (AUDIT_ARCHITECTURE, NEWEST + 1),
+        (AUDIT_ARCHITECTURE, u32::MAX),
+    ] {
+        assert_eq!(run(&program, architecture, number, [0; 6]), enosys, "{number:#x}");
+    }
+    assert_eq!(run(&program, AUDIT_ARCHITECTURE, 39, [0; 6]), ALLOW);
+}
+
+#[test]
+fn a_condition_that_compares_nothing_is_refused() {
+    let nothing = Condition { arg: 0, mask: Some(1), is: None, not: None, wide: false };
+    assert!(matches!(condition(&nothing), Err(CompileError::Condition)));
+}

@@ -1,0 +1,201 @@
+//! The table of refused system calls, and what of it a run needs.
+
+use serde::Deserialize;
+
+use crate::syscalls::{Lookup, lookup};
+
+/// The table as `sandbox-profiles/syscalls.toml` states it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rules {
+    #[serde(rename = "rule")]
+    rules: Vec<Rule>,
+}
+
+/// One rule: these calls, under these conditions, are answered with this errno.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// The reason, for whoever reads the file or `explain`.
+    pub(crate) why: String,
+    /// Kernel names of the calls.
+    calls: Vec<Call>,
+    /// The errno that answers.
+    pub(crate) errno: Refusal,
+    /// The situation in which the rule is needed; always when absent.
+    only: Option<Situation>,
+    /// Alternatives, each a list of conditions that must all hold; any call when empty.
+    #[serde(default)]
+    pub(crate) when: Vec<Vec<Condition>>,
+}
+
+/// The name of a call, checked when the table is read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Call {
+    name: String,
+    /// Its number; none on an architecture that lacks it.
+    number: Option<u32>,
+}
+
+impl TryFrom<String> for Call {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        match lookup(&name) {
+            Lookup::Number(number) => Ok(Self { name, number: Some(number) }),
+            Lookup::Elsewhere => Ok(Self { name, number: None }),
+            Lookup::Unknown => Err(format!("there is no system call '{name}'")),
+        }
+    }
+}
+
+/// The errnos that a rule may answer with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(crate) enum Refusal {
+    /// The policy's plain no.
+    #[serde(rename = "EPERM")]
+    Eperm,
+    /// As on a kernel without the call, so that programs use another.
+    #[serde(rename = "ENOSYS")]
+    Enosys,
+    /// As on a kernel without the socket family.
+    #[serde(rename = "EAFNOSUPPORT")]
+    Eafnosupport,
+    /// As for a protocol that the family lacks.
+    #[serde(rename = "EPROTONOSUPPORT")]
+    Eprotonosupport,
+    /// As for a socket type that the family lacks.
+    #[serde(rename = "ESOCKTNOSUPPORT")]
+    Esocktnosupport,
+}
+
+impl Rule {
+    /// The names of the calls that this architecture has.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let here = self.calls.iter().filter(|call| call.number.is_some());
+        here.map(|call| call.name.clone()).collect()
+    }
+}
+
+impl Refusal {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Eperm => "EPERM",
+            Self::Enosys => "ENOSYS",
+            Self::Eafnosupport => "EAFNOSUPPORT",
+            Self::Eprotonosupport => "EPROTONOSUPPORT",
+            Self::Esocktnosupport => "ESOCKTNOSUPPORT",
+        }
+    }
+
+    pub(crate) fn errno(self) -> u32 {
+        let errno = match self {
+            Self::Eperm => libc::EPERM,
+            Self::Enosys => libc::ENOSYS,
+            Self::Eafnosupport => libc::EAFNOSUPPORT,
+            Self::Eprotonosupport => libc::EPROTONOSUPPORT,
+            Self::Esocktnosupport => libc::ESOCKTNOSUPPORT,
+        };
+        errno.unsigned_abs()
+    }
+}
+
+/// What about a run can make a rule needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Situation {
+    /// The caller's user id is 0.
+    RootCaller,
+    /// pid 1 of the command's namespace is the sandbox's own init.
+    OwnInit,
+    /// No `max_user_namespaces` of ours keeps new namespaces out.
+    NamespacesLockedByFilter,
+    /// The network is off and no namespace makes it so.
+    NetworkOffByFilter,
+    /// Nothing may be written and no read-only mount refuses metadata.
+    MetadataRefused,
+}
+
+/// A comparison of one argument.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Condition {
+    /// 0 to 5.
+    pub(crate) arg: u8,
+    /// Compare only these bits.
+    pub(crate) mask: Option<u64>,
+    /// The value that it must have.
+    pub(crate) is: Option<u64>,
+    /// The value that it must not have.
+    pub(crate) not: Option<u64>,
+    /// Compare all 64 bits.
+    #[serde(default)]
+    pub(crate) wide: bool,
+}
+
+/// One call of one rule that a run needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selected<'a> {
+    /// The call.
+    pub(crate) number: u32,
+    /// The rule that refuses it.
+    pub(crate) rule: &'a Rule,
+}
+
+impl Rules {
+    /// The rules that a run in these situations needs.
+    pub(crate) fn in_force<'a>(
+        &'a self,
+        situations: &'a [Situation],
+    ) -> impl Iterator<Item = &'a Rule> {
+        self.rules
+            .iter()
+            .filter(|rule| rule.only.is_none_or(|situation| situations.contains(&situation)))
+    }
+
+    /// The same, one call each.
+    pub(crate) fn select<'a>(
+        &'a self,
+        situations: &'a [Situation],
+    ) -> impl Iterator<Item = Selected<'a>> {
+        self.in_force(situations).flat_map(|rule| {
+            rule.calls
+                .iter()
+                .filter_map(|call| call.number)
+                .map(move |number| Selected { number, rule })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Rules, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    #[test]
+    fn a_misspelt_call_is_refused_by_name() {
+        let error = parse("[[rule]]\nwhy='x'\nerrno='EPERM'\ncalls=['mout']").expect_err("a typo");
+        assert!(error.message().contains("'mout'"), "{error}");
+    }
+
+    #[test]
+    fn a_rule_without_a_reason_is_refused() {
+        let error = parse("[[rule]]\nerrno='EPERM'\ncalls=['mount']").expect_err("no why");
+        assert!(error.message().contains("why"), "{error}");
+    }
+
+    #[test]
+    fn a_rule_for_a_situation_is_selected_only_in_it() {
+        let rules = parse(
+            "[[rule]]\nwhy='x'\nerrno='EPERM'\ncalls=['mount']\n\
+             [[rule]]\nwhy='y'\nerrno='EPERM'\ncalls=['fchmod']\nonly='root-caller'",
+        )
+        .expect("a table");
+        assert_eq!(rules.select(&[]).count(), 1);
+        assert_eq!(rules.select(&[Situation::RootCaller]).count(), 2);
+    }
+}
