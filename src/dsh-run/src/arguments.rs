@@ -1,0 +1,209 @@
+//! The command line as typed. Nothing is looked up here.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dsh_facts::{Network, SandboxMode};
+use dsh_sandbox::{EnvironmentRequest, Request};
+
+use crate::error::Error;
+use crate::units;
+
+/// Run a command confined to a sandbox mode.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dsh-run",
+    version,
+    args_conflicts_with_subcommands = true,
+    override_usage = "dsh-run [OPTIONS] -- CMD [ARG]...\n       dsh-run [OPTIONS] -c TEXT [-- ARG...]\n       dsh-run [OPTIONS] --script FILE|- [-- ARG...]\n       dsh-run doctor | explain | schema"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<Action>,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// What to do instead of running a command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Say what this host can enforce
+    Doctor(DoctorOptions),
+    /// Say what a run with these options would be confined to, without running it
+    Explain(Box<ExplainOptions>),
+    /// Print the JSON Schema of the facts
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorOptions {
+    /// Print JSON alone
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainOptions {
+    /// Print JSON alone
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// The options of a run.
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// read-only, workspace-write or danger-full-access
+    #[arg(long, default_value = "read-only", value_name = "MODE", hide_possible_values = true)]
+    mode: SandboxMode,
+    /// The workspace [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// One more directory that workspace-write may write; repeatable
+    #[arg(long, value_name = "DIR")]
+    writable: Vec<PathBuf>,
+    /// Let a writable directory be or hold the home directory
+    #[arg(long)]
+    allow_home: bool,
+    /// off, loopback or host [default: the mode's]
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<Network>,
+    /// Where the command starts, by its name inside [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// End the command after this time: a number with ms, s, m or h
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// How long a command may take to end on a signal before it is killed
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "3s")]
+    pub(crate) kill_after: Duration,
+    /// The most processes and threads of the command [default: 4096]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
+    pids: Option<u32>,
+    /// The size of the private /tmp and /dev/shm together [default: a quarter of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    scratch_size: Option<u64>,
+    /// Write the facts of the run to this file, at its end
+    #[arg(long, value_name = "FILE", conflicts_with = "facts_fd")]
+    pub(crate) facts: Option<PathBuf>,
+    /// Stream the facts of the run to this descriptor, one JSON object a line
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..))]
+    pub(crate) facts_fd: Option<i32>,
+    /// Refuse to run unless the enforcement is at least this complete
+    #[arg(long, value_name = "LEVEL", default_value = "partial")]
+    require: Require,
+    /// Set a variable; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<OsString>,
+    /// Keep a variable that looks like a credential; repeatable
+    #[arg(long, value_name = "NAME")]
+    pass_env: Vec<OsString>,
+    /// Start from an empty environment
+    #[arg(long)]
+    clear_env: bool,
+    /// Say nothing of our own once the command runs
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Run this text with bash; what follows -- are its arguments
+    #[arg(short = 'c', value_name = "TEXT", conflicts_with = "script")]
+    text: Option<OsString>,
+    /// Run this file, or standard input with -, with bash; what follows -- are its arguments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Require {
+    /// No gaps
+    Full,
+    /// Whatever the host allows
+    Partial,
+}
+
+impl Arguments {
+    pub(crate) fn read() -> Result<Self, Error> {
+        Self::try_parse().map_err(|error| explain_misuse(&error))
+    }
+}
+
+impl RunOptions {
+    /// The request that the options make, with the caller's environment.
+    pub(crate) fn request(&self) -> Result<Request, Error> {
+        let set = self.env.iter().map(assignment).collect::<Result<_, _>>()?;
+        Ok(Request {
+            mode: Some(self.mode),
+            workspace: self.workspace.clone(),
+            writable: self.writable.clone(),
+            allow_home: self.allow_home,
+            network: self.network,
+            workdir: self.workdir.clone(),
+            pids: self.pids,
+            scratch_size: self.scratch_size,
+            environment: EnvironmentRequest {
+                inherited: std::env::vars_os().collect(),
+                clear: self.clear_env,
+                pass: self.pass_env.clone(),
+                set,
+            },
+            command: self.command_line(),
+            foreground: false,
+            require_full: self.require == Require::Full,
+        })
+    }
+
+    /// The program and its arguments; for a script, what comes before its own arguments is put in
+    /// by [`crate::script`].
+    fn command_line(&self) -> Vec<OsString> {
+        match &self.text {
+            Some(text) => ["bash".into(), "-c".into(), text.clone(), "bash".into()]
+                .into_iter()
+                .chain(self.command.iter().cloned())
+                .collect(),
+            None => self.command.clone(),
+        }
+    }
+}
+
+fn assignment(text: &OsString) -> Result<(OsString, OsString), Error> {
+    let bytes = text.as_bytes();
+    match bytes.iter().position(|&byte| byte == b'=') {
+        Some(at) if at > 0 => Ok((
+            OsString::from_vec(bytes[..at].to_vec()),
+            OsString::from_vec(bytes[at + 1..].to_vec()),
+        )),
+        _ => Err(Error::Usage(format!("--env {}: use NAME=VALUE", text.to_string_lossy()))),
+    }
+}
+
+/// One line out of what clap has to say; help and version as they are.
+fn explain_misuse(error: &clap::Error) -> Error {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            return Error::Help(error.render().to_string());
+        }
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
+            let context = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+            let word = context.into_iter().find_map(|kind| match error.get(kind) {
+                Some(ContextValue::String(word)) => Some(word.clone()),
+                _ => None,
+            });
+            if let Some(word) = word.filter(|word| !word.starts_with('-')) {
+                return Error::Usage(format!(
+                    "unexpected argument '{word}': a command goes behind --, as in dsh-run -- {word}"
+                ));
+            }
+        }
+        _ => {}
+    }
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or("unusable arguments");
+    Error::Usage(format!("{} (see dsh-run --help)", first.trim_start_matches("error: ")))
+}

@@ -1,0 +1,114 @@
+//! `dsh-run explain`: what a run would be confined to, without running it.
+
+use std::fmt::Write as _;
+
+use dsh_facts::text;
+use dsh_sandbox::{Plan, WardenProgram, probe, refused_calls, resolve};
+use serde_json::json;
+
+use crate::arguments::ExplainOptions;
+use crate::error::{Error, system};
+use crate::schema::print_json;
+
+/// Probes the host, resolves the options, and prints the plan.
+pub(crate) fn explain(options: &ExplainOptions) -> Result<u8, Error> {
+    let mut request = options.run.request()?;
+    if request.command.is_empty() {
+        request.command = vec!["true".into()];
+    }
+    let host = probe(&WardenProgram::Fork)?;
+    let plan = resolve(&request, &host, None)?;
+    if options.json {
+        return print_json(&as_json(&plan)?);
+    }
+    std::io::Write::write_all(&mut std::io::stdout(), as_text(&plan)?.as_bytes())
+        .map_err(|error| system("write to standard output")(crate::error::errno(&error)))?;
+    Ok(0)
+}
+
+fn as_json(plan: &Plan) -> Result<serde_json::Value, Error> {
+    let refused: Vec<_> = refused_calls(plan)?
+        .into_iter()
+        .map(|rule| {
+            json!({
+                "calls": rule.calls,
+                "errno": rule.errno,
+                "only_some_arguments": rule.conditional,
+                "why": rule.why,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "version": 1,
+        "mode": plan.mode,
+        "workspace": text(plan.workspace.path()),
+        "writable": writable(plan),
+        "network": plan.network,
+        "layers": layers(plan),
+        "gaps": plan.gaps,
+        "env_dropped": plan.environment_dropped.iter().map(text).collect::<Vec<_>>(),
+        "refused_calls": refused,
+    }))
+}
+
+fn as_text(plan: &Plan) -> Result<String, Error> {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:<12} {value}");
+    };
+    line("mode", plan.mode.to_string());
+    line("workspace", text(plan.workspace.path()));
+    let writable = writable(plan);
+    line("writable", if writable.is_empty() { "nothing".to_owned() } else { writable.join(" ") });
+    line("network", plan.network.to_string());
+    line("layers", layers(plan).join(" "));
+    for gap in &plan.gaps {
+        line("gap", format!("{}: {} (remedy: {})", gap.effect, gap.reason, gap.remedy));
+    }
+    if !plan.environment_dropped.is_empty() {
+        let names: Vec<_> = plan.environment_dropped.iter().map(text).collect();
+        line("env dropped", names.join(" "));
+    }
+    for rule in refused_calls(plan)? {
+        let some = if rule.conditional { " (some arguments)" } else { "" };
+        line("refused", format!("{}: {}{some}: {}", rule.errno, rule.calls.join(" "), rule.why));
+    }
+    Ok(out)
+}
+
+fn writable(plan: &Plan) -> Vec<String> {
+    if !plan.mode.confines() {
+        return vec!["/".to_owned()];
+    }
+    match (&plan.command.mounts, &plan.command.confinement) {
+        (Some(mounts), _) => mounts.writable.iter().map(|one| text(one.root.path())).collect(),
+        (None, Some(confinement)) => confinement
+            .landlock
+            .iter()
+            .flat_map(|landlock| landlock.writable.iter().map(text))
+            .collect(),
+        (None, None) => Vec::new(),
+    }
+}
+
+fn layers(plan: &Plan) -> Vec<&'static str> {
+    let confinement = plan.command.confinement.as_ref();
+    [
+        (plan.world.user_namespace.is_some(), "user_namespace"),
+        (plan.world.ipc_namespace, "ipc_namespace"),
+        (plan.world.network.is_some(), "network"),
+        (plan.world.lock_user_namespaces, "namespace_lock"),
+        (plan.command.pid_namespace, "pid_namespace"),
+        (plan.command.mounts.is_some(), "mount"),
+        (plan.command.mounts.is_some(), "proc"),
+        (confinement.is_some(), "limits"),
+        (confinement.is_some(), "capabilities"),
+        (confinement.is_some_and(|one| one.landlock.is_some()), "landlock"),
+        (confinement.is_some(), "descriptors"),
+        (confinement.is_some(), "seccomp"),
+    ]
+    .into_iter()
+    .filter_map(|(used, name)| used.then_some(name))
+    .collect()
+}

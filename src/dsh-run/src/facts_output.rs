@@ -1,0 +1,173 @@
+//! Where the facts of a run go: a file that is replaced by rename at the end, or a stream of lines.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use dsh_facts::{Event, Facts, VERSION};
+use dsh_sandbox::{Plan, Request, SandboxError, check_governing_file, enforcement};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, open};
+use nix::sys::stat::Mode;
+use nix::unistd::linkat;
+
+use crate::arguments::RunOptions;
+use crate::error::{Error, errno};
+
+const MODE: Mode = Mode::from_bits_truncate(0o644);
+
+pub(crate) enum FactsOutput {
+    None,
+    File(FactsFile),
+    Stream(File),
+}
+
+/// A file that does not exist until the run has ended: an unnamed one beside it proves before the
+/// run that it can be written, and leaves nothing behind if dsh-run is killed.
+pub(crate) struct FactsFile {
+    path: PathBuf,
+    directory: PathBuf,
+    /// None where the file system has no unnamed files.
+    unnamed: Option<OwnedFd>,
+}
+
+impl FactsOutput {
+    /// Opens the output before anything runs.
+    pub(crate) fn open(options: &RunOptions, request: &Request) -> Result<Self, Error> {
+        if let Some(path) = &options.facts {
+            check_governing_file("facts file", path, request).map_err(SandboxError::from)?;
+            return FactsFile::open(path).map(Self::File);
+        }
+        if let Some(number) = options.facts_fd {
+            let failed = |errno| Error::FactsDescriptor { number, errno };
+            let copy = dsh_sandbox::duplicate_descriptor(number).map_err(failed)?;
+            let flags = fcntl(&copy, FcntlArg::F_GETFL).map_err(failed)?;
+            if OFlag::from_bits_truncate(flags) & OFlag::O_ACCMODE == OFlag::O_RDONLY {
+                return Err(failed(Errno::EBADF));
+            }
+            return Ok(Self::Stream(File::from(copy)));
+        }
+        Ok(Self::None)
+    }
+
+    /// The command is confined and about to be executed.
+    pub(crate) fn started(&mut self, plan: &Plan, layers: &[dsh_facts::LayerFact]) {
+        if let Self::Stream(stream) = self {
+            let event = Event::Started {
+                version: VERSION,
+                mode: plan.mode,
+                network: plan.network,
+                enforcement: enforcement(plan, layers),
+            };
+            line(stream, &event);
+        }
+    }
+
+    /// The command has ended.
+    pub(crate) fn ended(self, facts: Facts) -> Result<(), Error> {
+        match self {
+            Self::None => Ok(()),
+            Self::File(file) => file.write(&facts),
+            Self::Stream(mut stream) => {
+                line(&mut stream, &Event::Exit(Box::new(facts)));
+                Ok(())
+            }
+        }
+    }
+
+    /// The command did not run.
+    pub(crate) fn refused(self, facts: Facts) -> Result<(), Error> {
+        match self {
+            Self::None => Ok(()),
+            Self::File(file) => file.write(&facts),
+            Self::Stream(mut stream) => {
+                line(&mut stream, &Event::Refused(Box::new(facts)));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Writes one line. A reader that has gone away does not change what the command did.
+fn line(stream: &mut File, event: &Event) {
+    if let Ok(mut text) = serde_json::to_vec(event) {
+        text.push(b'\n');
+        let _ = stream.write_all(&text);
+    }
+}
+
+impl FactsFile {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |errno| Error::File {
+            role: "facts file",
+            path: path.to_owned(),
+            errno,
+            remedy: "name a regular file in a directory that can be written",
+        };
+        if let Ok(existing) = path.symlink_metadata() {
+            let kind = existing.file_type();
+            if kind.is_dir() {
+                return Err(failed(Errno::EISDIR));
+            }
+            if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() {
+                // Replacing a device by rename is not what anybody means: --facts-fd is.
+                return Err(failed(Errno::EINVAL));
+            }
+        }
+        if path.file_name().is_none() {
+            return Err(failed(Errno::EISDIR));
+        }
+        let parent = path.parent().filter(|parent| *parent != Path::new(""));
+        let directory = parent.unwrap_or(Path::new(".")).to_owned();
+        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let unnamed = match open(&directory, flags, MODE) {
+            Ok(file) => Some(file),
+            // A file system without unnamed files.
+            Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => {
+                let name = temporary_name(&directory);
+                open(&name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC, MODE)
+                    .map_err(failed)?;
+                std::fs::remove_file(&name).map_err(|error| failed(errno(&error)))?;
+                None
+            }
+            Err(errno) => return Err(failed(errno)),
+        };
+        Ok(Self { path: path.to_owned(), directory, unnamed })
+    }
+
+    fn write(self, facts: &Facts) -> Result<(), Error> {
+        let failed = |errno| Error::File {
+            role: "facts file",
+            path: self.path.clone(),
+            errno,
+            remedy: "the command has ended, but its facts are lost",
+        };
+        let mut text = serde_json::to_vec_pretty(facts).map_err(|_| failed(Errno::EINVAL))?;
+        text.push(b'\n');
+        let name = temporary_name(&self.directory);
+        let mut file = File::from(match self.unnamed {
+            Some(file) => file,
+            None => open(&name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY, MODE)
+                .map_err(failed)?,
+        });
+        file.write_all(&text).map_err(|error| failed(errno(&error)))?;
+        let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+        match linkat(AT_FDCWD, unnamed.as_str(), AT_FDCWD, &name, AtFlags::AT_SYMLINK_FOLLOW) {
+            // It had a name already.
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        std::fs::rename(&name, &self.path).map_err(|error| {
+            let _ = std::fs::remove_file(&name);
+            failed(errno(&error))
+        })
+    }
+}
+
+/// The name that the file has for the moment between being written and being renamed.
+fn temporary_name(directory: &Path) -> PathBuf {
+    directory.join(OsString::from(format!(".dsh-facts-{}", std::process::id())))
+}

@@ -1,0 +1,84 @@
+//! Running a command: the request, the facts, the exit status.
+
+use std::os::fd::AsFd;
+
+use dsh_facts::{Exit, Facts};
+use dsh_sandbox::{Request, Run, WardenProgram, ran, refused};
+
+use crate::arguments::RunOptions;
+use crate::error::{Error, describe};
+use crate::facts_output::FactsOutput;
+use crate::script;
+use crate::supervise::{End, supervise, watch_signals};
+use crate::terminal::Terminal;
+
+/// Runs the command of the options and returns the exit status.
+pub(crate) fn run(options: &RunOptions) -> Result<u8, Error> {
+    let mut request = options.request()?;
+    let mut facts = FactsOutput::open(options, &request)?;
+    match start_and_supervise(options, &mut request, &mut facts) {
+        Ok((status, ended)) => {
+            facts.ended(ended)?;
+            Ok(status)
+        }
+        Err(error) => {
+            if let Error::Sandbox(cause) = &error {
+                facts.refused(refused(&request, cause))?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// From the request to the exit status and the facts.
+fn start_and_supervise(
+    options: &RunOptions,
+    request: &mut Request,
+    facts: &mut FactsOutput,
+) -> Result<(u8, Facts), Error> {
+    let script =
+        options.script.as_deref().map(|path| script::prepare(path, request)).transpose()?;
+    let signals = watch_signals()?;
+    let mut terminal = Terminal::open();
+    request.foreground = terminal.as_ref().is_some_and(Terminal::gives_foreground);
+    let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
+    let started =
+        Run::start(request, &WardenProgram::Fork, descriptors, script.as_ref().map(AsFd::as_fd));
+    let end = started.map_err(Error::from).and_then(|mut run| {
+        facts.started(run.plan(), run.layers());
+        let end = supervise(&mut run, options, &signals, terminal.as_mut())?;
+        Ok((run, end))
+    });
+    if let Some(terminal) = &terminal {
+        terminal.take_back();
+        if end.as_ref().is_ok_and(|(_, end)| end.exit.signal.is_some()) {
+            terminal.restore_settings();
+        }
+    }
+    let (run, end) = end?;
+    explain_not_executed(request, &end, options.quiet);
+    Ok((status(&end.exit), ran(run.plan(), run.layers(), end.exit)))
+}
+
+fn explain_not_executed(request: &Request, end: &End, quiet: bool) {
+    use std::io::Write;
+    if let (Some(errno), Some(program), false) = (end.not_executed, request.command.first(), quiet)
+    {
+        let program = crate::error::one_line(&program.to_string_lossy());
+        let _ = writeln!(std::io::stderr(), "dsh-run: {program}: {}", describe(errno));
+    }
+}
+
+/// As a shell has it: 128 and the signal, 124 for the time limit.
+fn status(exit: &Exit) -> u8 {
+    if exit.timed_out {
+        return 124;
+    }
+    let status = match (exit.code, exit.signal) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 125,
+    };
+    u8::try_from(status & 0xff).unwrap_or(u8::MAX)
+}
