@@ -92,7 +92,7 @@ pub fn resolve(
         own_mounts: row.own_mounts,
         other_mounts_read_only: row.own_mounts || other_mounts_read_only(&roots.writable),
         pid_namespace: row.pid_namespace,
-        ipc_namespace: row.own_mounts && host.ipc_namespace.is_ok(),
+        ipc_namespace: row.ipc_namespace,
         landlock: row.landlock,
         wanted_network: network,
         private_network: row.private_network,
@@ -101,18 +101,7 @@ pub fn resolve(
     let network_in_force = if network_off_by_filter { Network::Off } else { network };
     let plan = Plan {
         mode: request.mode(),
-        world: WorldPlan {
-            user_namespace: if row.user_namespace {
-                Some(host.caller.id_map().map_err(SandboxError::Layer)?)
-            } else {
-                None
-            },
-            ipc_namespace: coverage.ipc_namespace,
-            network: (network != Network::Host && row.private_network)
-                .then_some(PrivateNetwork { loopback: network == Network::Loopback }),
-            lock_user_namespaces: row.lock_by_sysctl,
-            drop_bounding: row.user_namespace || host.caller.has(caps::Capability::CAP_SETPCAP),
-        },
+        world: world_of(host, &row, network)?,
         network: network_in_force,
         command: CommandPlan {
             mode: request.mode(),
@@ -150,6 +139,34 @@ pub fn resolve(
         return Err(SandboxError::Partial { effects: effects.join(", ") });
     }
     Ok(plan)
+}
+
+/// The part of the plan that a warden carries out first. It depends on little, so that a warden can
+/// be at it while the rest is resolved.
+///
+/// # Errors
+///
+/// As [`resolve`].
+pub(crate) fn resolve_world(request: &Request, host: &Host) -> Result<WorldPlan, SandboxError> {
+    if !request.mode().confines() {
+        return Ok(WorldPlan::default());
+    }
+    let network = match request.network {
+        Some(network) => network,
+        None => Profile::of(request.mode())?.network,
+    };
+    world_of(host, &Row::of(host)?, network)
+}
+
+fn world_of(host: &Host, row: &Row, network: Network) -> Result<WorldPlan, SandboxError> {
+    Ok(WorldPlan {
+        user_namespace: row.user_namespace.then(|| host.caller.id_map()).transpose()?,
+        ipc_namespace: row.ipc_namespace,
+        network: (network != Network::Host && row.private_network)
+            .then_some(PrivateNetwork { loopback: network == Network::Loopback }),
+        lock_user_namespaces: row.lock_by_sysctl,
+        drop_bounding: row.user_namespace || host.caller.has(caps::Capability::CAP_SETPCAP),
+    })
 }
 
 /// The widest rung: a warden without layers, so that limits of time and kills still reach all of
@@ -196,6 +213,7 @@ struct Row {
     user_namespace: bool,
     own_mounts: bool,
     pid_namespace: bool,
+    ipc_namespace: bool,
     private_network: bool,
     lock_by_sysctl: bool,
     landlock: Option<u32>,
@@ -237,6 +255,7 @@ impl Row {
             user_namespace: own_mounts && host.user_namespace.is_ok(),
             own_mounts,
             pid_namespace: own_mounts && host.pid_namespace.is_ok(),
+            ipc_namespace: own_mounts && host.ipc_namespace.is_ok(),
             private_network: own_mounts && host.network.is_ok(),
             lock_by_sysctl: own_mounts
                 && host.user_namespace.is_ok()

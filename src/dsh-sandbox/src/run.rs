@@ -14,7 +14,7 @@ use crate::plan::{Plan, Workdir};
 use crate::probe::probe;
 use crate::protocol::{CommandId, Event};
 use crate::request::Request;
-use crate::resolve::resolve;
+use crate::resolve::{resolve, resolve_world};
 use crate::warden_handle::{Warden, WardenProgram};
 
 /// How long the layers may take to be applied.
@@ -123,9 +123,10 @@ fn attempt(
     descriptors: [BorrowedFd<'_>; 3],
     script: Option<BorrowedFd<'_>>,
 ) -> Result<Run, SandboxError> {
+    // The warden makes the world while the rest of the plan is resolved.
+    let mut warden = Warden::start(program, &resolve_world(request, host)?)?;
     let mut plan = resolve(request, host, Some(descriptors))?;
     plan.command.foreground = request.foreground;
-    let mut warden = Warden::start(program, &plan.world)?;
     let id = warden.run(&plan.command, descriptors, script)?;
     let mut layers = plan.absent.clone();
     loop {

@@ -50,14 +50,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Warden {
     control: OwnedFd,
     process: Pid,
+    /// A map that the warden will ask this process to write.
     map: Option<IdMap>,
     next: CommandId,
     layers: Vec<Applied>,
 }
 
 impl Warden {
-    /// Starts a warden and has it make a world. Does not wait for that to be done, unless it needs
-    /// this process to write its id map.
+    /// Starts a warden and has it make a world. Does not wait for that to be done.
     ///
     /// # Errors
     ///
@@ -81,14 +81,11 @@ impl Warden {
         let mut warden = Self {
             control: here,
             process,
-            map: world.user_namespace.clone(),
+            map: world.user_namespace.clone().filter(|map| matches!(map, IdMap::Whole { .. })),
             next: 0,
             layers: Vec::new(),
         };
         warden.order(&Order::Make(world.clone()), &[])?;
-        if matches!(warden.map, Some(IdMap::Whole { .. })) {
-            warden.write_map()?;
-        }
         Ok(warden)
     }
 
@@ -103,6 +100,7 @@ impl Warden {
         stdio: [BorrowedFd<'_>; 3],
         script: Option<BorrowedFd<'_>>,
     ) -> Result<CommandId, SandboxError> {
+        self.write_map()?;
         let packed = protocol::pack(plan).map_err(SandboxError::warden("pack the plan"))?;
         let id = self.next;
         self.next += 1;
@@ -148,6 +146,7 @@ impl Warden {
         timeout: Option<Duration>,
     ) -> Result<Option<(CommandId, Event)>, SandboxError> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        self.write_map()?;
         loop {
             if !self.wait_readable(deadline)? {
                 return Ok(None);
@@ -161,16 +160,15 @@ impl Warden {
         }
     }
 
+    /// Writes the map that the warden waits for, if it does.
     fn write_map(&mut self) -> Result<(), SandboxError> {
+        let Some(map) = self.map.take() else { return Ok(()) };
         if !self.wait_readable(Some(Instant::now() + PATIENCE))? {
             return Err(SandboxError::warden("make the world")(Errno::ETIMEDOUT));
         }
         match self.report()? {
             Report::WriteMap => {
-                let written = match &self.map {
-                    Some(map) => user_namespace::map(self.process, map),
-                    None => Ok(()),
-                };
+                let written = user_namespace::map(self.process, &map);
                 self.order(&Order::Mapped(written), &[])
             }
             Report::Failed(error) => Err(error.into()),
