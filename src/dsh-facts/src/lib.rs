@@ -5,6 +5,8 @@
 //! snake_case. Version 1 of the shape only grows, and its enums are open: a reader must expect
 //! values that it does not know.
 
+#![forbid(unsafe_code)]
+
 mod bytes;
 mod enforcement;
 mod mode;
