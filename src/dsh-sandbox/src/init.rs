@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use dsh_facts::Layer;
+use dsh_facts::{Layer, State};
 use dsh_kernel::process::{Fork, exit_now, fork};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -83,9 +83,12 @@ fn set_up(plan: &CommandPlan, stdio: &mut [OwnedFd; 3]) -> Result<Vec<Applied>, 
             mount::add_own(tree, mounts)?;
             descriptors::reopen_devices(&plan.stdio, stdio)
         })?);
-        layers.push(enforce(Layer::Proc, || {
-            if plan.pid_namespace { proc::mount_own(mounts.pid_max) } else { proc::mask() }
-        })?);
+        layers.push(if plan.pid_namespace {
+            enforce(Layer::Proc, || proc::mount_own(mounts.pid_max))?
+        } else {
+            // The host's /proc, with its processes: the read-only tree has it, and some of it goes.
+            Applied { state: State::Partial, ..enforce(Layer::Proc, proc::mask)? }
+        });
     }
     Ok(layers)
 }

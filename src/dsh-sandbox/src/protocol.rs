@@ -100,10 +100,10 @@ pub(crate) fn receive<T: DeserializeOwned>(
     from: BorrowedFd<'_>,
 ) -> Result<Option<Received<T>>, Errno> {
     let received = match socket::receive(from) {
-        Ok(received) => received,
-        // The other end died with messages of ours unread.
-        Err(Errno::ECONNRESET) => return Ok(None),
-        Err(errno) => return Err(errno),
+        // The other end went away with messages of ours unread. That is told once and first; what
+        // it had said before is still there.
+        Err(Errno::ECONNRESET) => socket::receive(from)?,
+        other => other?,
     };
     if received.bytes.is_empty() {
         return Ok(None);

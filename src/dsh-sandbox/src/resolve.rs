@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dsh_facts::{LayerFact, Network, SandboxMode, State};
+use dsh_facts::{Layer, LayerFact, Network, SandboxMode, State};
 use nix::errno::Errno;
 
 use crate::environment::{self, Environment};
@@ -233,6 +233,7 @@ impl Row {
             missing.extend(host.mounts.as_ref().err());
             missing.extend(host.landlock.as_ref().err());
         }
+        missing.dedup();
         if let Some(first) = missing.first() {
             return Err(SandboxError::Unavailable {
                 refusals: missing.iter().map(|e| e.to_string()).collect::<Vec<_>>().join("; "),
@@ -245,6 +246,7 @@ impl Row {
         let absent = [
             host.user_namespace.as_ref().err(),
             host.mounts.as_ref().err().filter(|e| host.user_namespace.as_ref().err() != Some(e)),
+            // Without a /proc of its own a pid namespace would lie about pids.
             own_mounts.then(|| host.pid_namespace.as_ref().err()).flatten(),
             own_mounts.then(|| host.ipc_namespace.as_ref().err()).flatten(),
             own_mounts.then(|| host.network.as_ref().err()).flatten(),
@@ -268,7 +270,7 @@ impl Row {
 
 fn absent_fact(error: &LayerError) -> LayerFact {
     LayerFact {
-        layer: error.layer,
+        layer: if error.layer == Layer::Proc { Layer::PidNamespace } else { error.layer },
         state: State::Absent,
         abi: None,
         errno: Some(errno_name(Errno::from_raw(error.errno))),

@@ -309,7 +309,8 @@ fn start(mut received: Vec<OwnedFd>) -> Result<Running, LayerError> {
     namespaces.set(CloneFlags::CLONE_NEWNS, plan.mounts.is_some());
     namespaces.set(CloneFlags::CLONE_NEWPID, plan.pid_namespace);
     let pid_namespace = plan.pid_namespace;
-    match fork(namespaces).step(layer, "clone")? {
+    let cloned = if pid_namespace { layer } else { Layer::Mount };
+    match fork(namespaces).step(cloned, "clone")? {
         Fork::Parent { child, pidfd } => Ok(Running {
             status: here,
             init: child,

@@ -19,7 +19,7 @@ pub(crate) mod writable_roots;
 
 use std::time::Instant;
 
-use dsh_facts::{Layer, LayerFact};
+use dsh_facts::{Layer, LayerFact, State};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LayerError;
@@ -28,6 +28,7 @@ use crate::error::LayerError;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub(crate) layer: Layer,
+    pub(crate) state: State,
     pub(crate) abi: Option<u32>,
     pub(crate) detail: Option<String>,
     pub(crate) microseconds: Option<u64>,
@@ -36,13 +37,14 @@ pub struct Applied {
 impl Applied {
     /// A layer with nothing to say but that it holds.
     pub(crate) fn plainly(layer: Layer) -> Self {
-        Self { layer, abi: None, detail: None, microseconds: None }
+        Self { layer, state: State::Enforced, abi: None, detail: None, microseconds: None }
     }
 }
 
 impl From<Applied> for LayerFact {
     fn from(applied: Applied) -> Self {
         Self {
+            state: applied.state,
             abi: applied.abi,
             detail: applied.detail,
             microseconds: applied.microseconds,
