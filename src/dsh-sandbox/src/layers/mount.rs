@@ -16,7 +16,6 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::mount::{MsFlags, mount as mount_file_system};
 use nix::sys::stat::{Mode, mkdirat};
-use nix::unistd::{chroot, fchdir};
 
 use crate::error::{LayerError, Step};
 use crate::layers::dev::{self, HostDevices};
@@ -37,12 +36,15 @@ pub(crate) struct ReadOnlyTree {
 
 /// First half: the whole tree read-only and private. Files opened from here on are opened through
 /// read-only mounts.
+///
+/// `EINVAL` for a caller in a chroot: its root is not the root of a mount, so nothing can be set on
+/// it. To mount a copy of the tree over it first would, without a user namespace (which the kernel
+/// refuses in a chroot), show up on the host where its mounts are shared; Landlock serves there.
 pub(crate) fn make_read_only(
     plan: &MountPlan,
     terminal: Option<&OsString>,
 ) -> Result<ReadOnlyTree, LayerError> {
     let everything = Attributes { set: RDONLY | NOSUID | NODEV, private: true };
-    ensure_root_is_a_mount()?;
     let roots = writable_roots::clone_all(plan)?;
     let devices = dev::clone_host_devices(terminal)?;
     match mount::set_attributes(AT_FDCWD, "/", Reach::Recursive, everything) {
@@ -93,22 +95,6 @@ impl Scratch {
         }
         Ok(())
     }
-}
-
-/// A caller in a chroot has a root that is not the root of a mount, of which nothing can be set
-/// (EINVAL): a copy of the tree on top of itself is.
-fn ensure_root_is_a_mount() -> Result<(), LayerError> {
-    let nothing = Attributes::default();
-    match mount::set_attributes(AT_FDCWD, "/", Reach::One, nothing) {
-        Err(Errno::EINVAL) => {}
-        // ENOSYS: an old kernel, whose remount will say what it thinks of the root.
-        Ok(()) | Err(_) => return Ok(()),
-    }
-    let copy = mount::clone_tree(AT_FDCWD, "/", Reach::Recursive)
-        .step(LAYER, "open_tree")
-        .map_err(|error| error.at("/"))?;
-    attach(copy.as_fd(), Path::new("/"))?;
-    fchdir(&copy).step(LAYER, "fchdir").and_then(|()| chroot(".").step(LAYER, "chroot"))
 }
 
 /// Mounts a tmpfs at a place whose ancestors only the sandbox or root can change.
