@@ -6,18 +6,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dsh_facts::{Layer, LayerFact, Network, SandboxMode, State};
-use nix::errno::Errno;
+use dsh_facts::{Network, SandboxMode};
 
 use crate::environment::{self, Environment};
-use crate::error::{LayerError, RequestError, SandboxError, errno_name, errno_of};
+use crate::error::{RequestError, SandboxError, errno_of};
 use crate::gaps::{self, Coverage};
 use crate::host::Host;
+use crate::ladder::Row;
 use crate::mountinfo;
 use crate::plan::{
     CommandPlan, Confinement, LandlockPlan, MountPlan, Plan, PrivateNetwork, ROOT_KEEPS, Workdir,
     WorldPlan, WritableRoot,
 };
+use crate::process_limit::ProcessLimit;
 use crate::profile::Profile;
 use crate::request::Request;
 use crate::roots::{self, Root, Roots};
@@ -30,8 +31,6 @@ const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 /// The same, where /dev is the sandbox's own: its pseudo-terminals are too.
 const OWN_DEVICES: [&str; 2] = ["/dev/pts", "/dev/console"];
-/// The smallest `kernel.pid_max` that Linux takes (RESERVED_PIDS + 1).
-const SMALLEST_PID_MAX: u32 = 301;
 
 /// Resolves a request on a host. Without descriptors the plan is one to look at, not to run.
 ///
@@ -55,7 +54,7 @@ pub fn resolve(
     let network = request.network.unwrap_or(profile.network);
     let network_off_by_filter = network != Network::Host && !row.private_network;
     let pids = request.pids.or(profile.pids);
-    let limits = Limits::of(host, &row, pids);
+    let limits = ProcessLimit::of(host, &row, pids);
 
     let mut situations: Vec<Situation> = Vec::new();
     if host.caller.is_root() {
@@ -208,116 +207,6 @@ fn unconfined(request: &Request, profile: &Profile, roots: Roots) -> Result<Plan
     })
 }
 
-/// The row of the ladder that a host is on (DESIGN §6): the best that it allows.
-struct Row {
-    user_namespace: bool,
-    own_mounts: bool,
-    pid_namespace: bool,
-    ipc_namespace: bool,
-    private_network: bool,
-    lock_by_sysctl: bool,
-    landlock: Option<u32>,
-    absent: Vec<LayerFact>,
-}
-
-impl Row {
-    fn of(host: &Host) -> Result<Self, SandboxError> {
-        let own_mounts = host.mounts.is_ok();
-        let landlock = host.landlock.as_ref().ok().copied();
-        let mut missing = Vec::new();
-        if let Err(error) = &host.seccomp {
-            missing.push(error);
-        }
-        if !own_mounts && landlock.is_none() {
-            missing.extend(host.user_namespace.as_ref().err());
-            missing.extend(host.mounts.as_ref().err());
-            missing.extend(host.landlock.as_ref().err());
-        }
-        missing.dedup();
-        if let Some(first) = missing.first() {
-            return Err(SandboxError::Unavailable {
-                refusals: missing.iter().map(|e| e.to_string()).collect::<Vec<_>>().join("; "),
-                remedy: "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, \
-                         user.max_user_namespaces, or the container's seccomp profile), or run a \
-                         kernel with Landlock (5.13 and later)",
-                first: (*first).clone(),
-            });
-        }
-        let absent = [
-            host.user_namespace.as_ref().err(),
-            host.mounts.as_ref().err().filter(|e| host.user_namespace.as_ref().err() != Some(e)),
-            // Without a /proc of its own a pid namespace would lie about pids.
-            own_mounts.then(|| host.pid_namespace.as_ref().err()).flatten(),
-            own_mounts.then(|| host.ipc_namespace.as_ref().err()).flatten(),
-            own_mounts.then(|| host.network.as_ref().err()).flatten(),
-            host.landlock.as_ref().err(),
-        ];
-        Ok(Self {
-            // A user namespace in which nothing can be mounted is of no use.
-            user_namespace: own_mounts && host.user_namespace.is_ok(),
-            own_mounts,
-            pid_namespace: own_mounts && host.pid_namespace.is_ok(),
-            ipc_namespace: own_mounts && host.ipc_namespace.is_ok(),
-            private_network: own_mounts && host.network.is_ok(),
-            lock_by_sysctl: own_mounts
-                && host.user_namespace.is_ok()
-                && host.namespace_lock.is_ok(),
-            landlock,
-            absent: absent.into_iter().flatten().map(absent_fact).collect(),
-        })
-    }
-}
-
-fn absent_fact(error: &LayerError) -> LayerFact {
-    LayerFact {
-        layer: if error.layer == Layer::Proc { Layer::PidNamespace } else { error.layer },
-        state: State::Absent,
-        abi: None,
-        errno: Some(errno_name(Errno::from_raw(error.errno))),
-        detail: Some(error.step.clone()),
-        microseconds: None,
-    }
-}
-
-/// How the number of processes is limited, and whether it is.
-#[derive(Default)]
-struct Limits {
-    rlimit: Option<u64>,
-    pid_max: Option<u32>,
-    gap: Option<&'static str>,
-}
-
-impl Limits {
-    /// RLIMIT_NPROC never binds the global uid 0, and outside a user namespace of ours it counts
-    /// the user's other processes too. A pid namespace has a `pid_max` of its own since Linux
-    /// 6.14; before, writing it would change the host's.
-    fn of(host: &Host, row: &Row, pids: Option<u32>) -> Self {
-        let Some(pids) = pids else { return Self::default() };
-        if !host.caller.is_root() {
-            return if row.user_namespace {
-                // Our init and warden run in the namespace too.
-                Self { rlimit: Some(u64::from(pids) + 2), ..Self::default() }
-            } else {
-                Self {
-                    gap: Some("without a user namespace the limit would count all your processes"),
-                    ..Self::default()
-                }
-            };
-        }
-        if !row.pid_namespace || !kernel_at_least(6, 14) {
-            let gap =
-                Some("limits never bind root, and only Linux 6.14 has a pid_max per namespace");
-            return Self { gap, ..Self::default() };
-        }
-        Self {
-            pid_max: Some(pids.max(SMALLEST_PID_MAX)),
-            gap: (pids < SMALLEST_PID_MAX)
-                .then_some("limits never bind root, and the smallest pid_max is 301"),
-            ..Self::default()
-        }
-    }
-}
-
 fn mount_plan(
     request: &Request,
     profile: &Profile,
@@ -430,37 +319,6 @@ fn check_environment(environment: &Environment) -> Result<(), RequestError> {
     if bad { Err(RequestError::Nul { what: "the environment" }) } else { Ok(()) }
 }
 
-/// One line of the table of refused system calls, as it holds in a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedCalls {
-    /// Kernel names.
-    pub calls: Vec<String>,
-    /// The errno that answers, such as `EPERM`.
-    pub errno: String,
-    /// Whether only some arguments are refused.
-    pub conditional: bool,
-    /// The reason.
-    pub why: String,
-}
-
-/// The system calls that the filter of a plan refuses.
-///
-/// # Errors
-///
-/// [`SandboxError::Request`] when the built-in table does not parse.
-pub fn refused_calls(plan: &Plan) -> Result<Vec<RefusedCalls>, SandboxError> {
-    let Some(rules) = Profile::of(plan.mode)?.rules()? else { return Ok(Vec::new()) };
-    Ok(rules
-        .in_force(&plan.situations)
-        .map(|rule| RefusedCalls {
-            calls: rule.names(),
-            errno: rule.errno.name().to_owned(),
-            conditional: !rule.when.is_empty(),
-            why: rule.why.clone(),
-        })
-        .collect())
-}
-
 fn defect(name: &'static str, message: &str) -> RequestError {
     RequestError::Profile { name, message: message.to_owned() }
 }
@@ -480,11 +338,4 @@ fn current_umask() -> u32 {
         .find_map(|line| line.strip_prefix("Umask:"))
         .and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
         .unwrap_or(USUAL)
-}
-
-fn kernel_at_least(major: u32, minor: u32) -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release.split(['.', '-']).map(|part| part.trim().parse::<u32>().ok());
-    let running = (numbers.next().flatten(), numbers.next().flatten());
-    matches!(running, (Some(a), Some(b)) if (a, b) >= (major, minor))
 }

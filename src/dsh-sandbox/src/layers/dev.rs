@@ -12,8 +12,8 @@ use nix::mount::{MsFlags, mount as mount_file_system};
 use nix::sys::stat::{Mode, mkdirat};
 
 use crate::error::{LayerError, Step};
-use crate::layers::mount::{LAYER, attach, mount_tmpfs};
 use crate::layers::remount;
+use crate::layers::tree::{LAYER, attach, mount_tmpfs};
 
 const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: [(&str, &str); 5] = [

@@ -14,6 +14,7 @@ pub(crate) mod network;
 pub(crate) mod proc;
 pub(crate) mod remount;
 pub(crate) mod seccomp;
+pub(crate) mod tree;
 pub(crate) mod user_namespace;
 pub(crate) mod writable_roots;
 

@@ -7,23 +7,21 @@
 //! be writable inside. Nothing is ever created on the host.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use dsh_facts::Layer;
 use dsh_kernel::mount::{self, Attributes, NODEV, NOSUID, RDONLY, Reach};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
-use nix::mount::{MsFlags, mount as mount_file_system};
+use nix::fcntl::AT_FDCWD;
+use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, mkdirat};
 
 use crate::error::{LayerError, Step};
 use crate::layers::dev::{self, HostDevices};
 use crate::layers::remount;
+use crate::layers::tree::{LAYER, attach, mount_tmpfs};
 use crate::layers::writable_roots::{self, ClonedRoot};
 use crate::plan::MountPlan;
-
-pub(crate) const LAYER: Layer = Layer::Mount;
 
 /// Inodes of the scratch: enough for a large build, and a bound on the memory that names take.
 const SCRATCH_INODES: u32 = 524_288;
@@ -95,27 +93,4 @@ impl Scratch {
         }
         Ok(())
     }
-}
-
-/// Mounts a tmpfs at a place whose ancestors only the sandbox or root can change.
-pub(crate) fn mount_tmpfs(place: &Path, flags: MsFlags, options: &str) -> Result<(), LayerError> {
-    mount_file_system(Some("tmpfs"), place, Some("tmpfs"), flags, Some(options))
-        .step(LAYER, "mount tmpfs")
-        .map_err(|error| error.at(place))
-}
-
-/// Opens a directory or file by its canonical name, following no symbolic link: whoever planted
-/// one since the name was resolved is told by ELOOP.
-pub(crate) fn open_canonical(directory: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
-    let how = OpenHow::new()
-        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    openat2(directory, path, how)
-}
-
-/// Attaches a tree at a canonical name.
-pub(crate) fn attach(tree: BorrowedFd<'_>, place: &Path) -> Result<(), LayerError> {
-    let target =
-        open_canonical(AT_FDCWD, place).step(LAYER, "open").map_err(|error| error.at(place))?;
-    mount::attach(tree, target.as_fd()).step(LAYER, "move_mount").map_err(|error| error.at(place))
 }

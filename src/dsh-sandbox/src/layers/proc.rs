@@ -13,8 +13,8 @@ use nix::fcntl::AT_FDCWD;
 use nix::mount::{MsFlags, mount as mount_file_system};
 
 use crate::error::{LayerError, Step};
-use crate::layers::mount::open_canonical;
 use crate::layers::remount;
+use crate::layers::tree::open_canonical;
 
 const LAYER: Layer = Layer::Proc;
 const PID_MAX: &str = "/proc/sys/kernel/pid_max";

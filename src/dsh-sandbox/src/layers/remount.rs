@@ -6,7 +6,7 @@ use nix::mount::{MsFlags, mount};
 use std::path::Path;
 
 use crate::error::{LayerError, Step};
-use crate::layers::mount::LAYER;
+use crate::layers::tree::LAYER;
 use crate::mountinfo::{self, Mount};
 
 /// Makes the whole tree private, and every mount of it read-only.

@@ -12,8 +12,8 @@ use nix::mount::MsFlags;
 use nix::sys::stat::{FileStat, Mode, fstat, mkdirat};
 
 use crate::error::LayerError;
-use crate::layers::mount::{LAYER, attach, mount_tmpfs, open_canonical};
 use crate::layers::remount;
+use crate::layers::tree::{LAYER, attach, mount_tmpfs, open_canonical};
 use crate::plan::MountPlan;
 use crate::roots::Root;
 

@@ -2,9 +2,10 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use crate::confine::SHORTEST_FILTER;
 use crate::sys;
 
+/// The instructions of `filter` around the comparisons.
+pub(crate) const SHORTEST_FILTER: usize = 6;
 /// BPF_MAXINSNS.
 const LONGEST_FILTER: usize = 4096;
 

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use libc::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, sock_filter};
 
-use crate::args::Options;
+use crate::args::{Options, SHORTEST_FILTER};
 use crate::sys::{self, PathRule, Ruleset};
 
 pub(crate) fn and_execute(options: &Options) -> ! {
@@ -113,6 +113,3 @@ fn filter(length: usize) -> Vec<sock_filter> {
     program.extend([statement(RETURN, SECCOMP_RET_ALLOW), statement(RETURN, SECCOMP_RET_ERRNO)]);
     program
 }
-
-/// The instructions of `filter` around the comparisons.
-pub(crate) const SHORTEST_FILTER: usize = 6;

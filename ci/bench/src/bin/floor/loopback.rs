@@ -2,15 +2,7 @@
 
 use std::ffi::c_short;
 
-use crate::sys;
-
-/// `struct ifreq` as SIOCSIFFLAGS reads it. Padded to the size that the kernel copies.
-#[repr(C)]
-pub(crate) struct InterfaceFlags {
-    name: [u8; 16],
-    flags: c_short,
-    rest: [u8; 22],
-}
+use crate::sys::{self, InterfaceFlags};
 
 const IFF_UP: c_short = 1;
 

@@ -7,8 +7,6 @@ use std::{io, ptr, slice};
 
 use libc::{pid_t, sock_filter, sock_fprog};
 
-use crate::loopback::InterfaceFlags;
-
 /// Ends this process as one whose sandbox could not be made.
 pub(crate) fn refuse(why: &str) -> ! {
     eprintln!("floor: {why}");
@@ -101,6 +99,14 @@ pub(crate) fn unshare(namespaces: c_int) {
     // SAFETY: changes what this process sees, none of its memory; it holds no state of another
     // namespace.
     done(unsafe { libc::unshare(namespaces) }, "unshare");
+}
+
+/// `struct ifreq` as SIOCSIFFLAGS reads it. Padded to the size that the kernel copies.
+#[repr(C)]
+pub(crate) struct InterfaceFlags {
+    pub(crate) name: [u8; 16],
+    pub(crate) flags: std::ffi::c_short,
+    pub(crate) rest: [u8; 22],
 }
 
 pub(crate) fn set_interface_flags(request: &InterfaceFlags) {
