@@ -89,7 +89,7 @@ pub(crate) fn compile<'a>(
     for range in calls.chunks(RANGE) {
         let body = range_body(range)?;
         let highest = range.last().map_or(0, |call| call.0);
-        program.push(instruction(LOAD_WORD, NUMBER));
+        // The number is in the accumulator: every way to here is a skipped range, or the prelude.
         // Numbers above this range skip it; those below it were taken by an earlier one or walk it
         // in vain, which only the few between two ranges do.
         program.push(Instruction { code: JUMP_IF_GREATER, jt: 0, jf: 1, k: highest });
