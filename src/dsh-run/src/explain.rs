@@ -47,6 +47,8 @@ fn as_json(plan: &Plan) -> Result<serde_json::Value, Error> {
         "layers": layers(plan),
         "gaps": plan.gaps,
         "env_dropped": plan.environment_dropped.iter().map(text).collect::<Vec<_>>(),
+        "filter_instructions":
+            plan.command.confinement.as_ref().map_or(0, |confinement| confinement.filter.len()),
         "refused_calls": refused,
     }))
 }

@@ -1,7 +1,8 @@
 //! The command line.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Parser;
 
@@ -17,7 +18,7 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, default_value = "200")]
     pub(crate) runs: NonZeroU32,
 
-    /// Instructions of the floor's seccomp filter, to match dsh-run's [default: the floor's own]
+    /// Instructions of the floor's seccomp filter, [default: as many as dsh-run's has]
     #[arg(long, value_name = "N")]
     pub(crate) floor_filter: Option<u32>,
 
@@ -42,6 +43,14 @@ impl Args {
             None => beside("dsh-run"),
         }
     }
+}
+
+/// How many instructions dsh-run's own filter has, by its own account.
+pub(crate) fn filter_length(dsh_run: &Path) -> Result<u32> {
+    let output = Command::new(dsh_run).args(["explain", "--json"]).output()?;
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let length = plan["filter_instructions"].as_u64().ok_or("explain tells no filter length")?;
+    Ok(u32::try_from(length)?)
 }
 
 /// The program of that name next to this one.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Result;
-use crate::args::{Args, beside};
+use crate::args::{Args, beside, filter_length};
 
 pub(crate) const BARE: &str = "true";
 pub(crate) const FLOOR: &str = "floor";
@@ -81,11 +81,12 @@ pub(crate) fn start_up(args: &Args, workspace: &Path) -> Result<Vec<Program>> {
 }
 
 fn floor(args: &Args, workspace: &Path) -> Result<Program> {
-    let floor = Program::new(FLOOR, beside("floor")?, ["--", TRUE], workspace);
-    Ok(match args.floor_filter {
-        Some(length) => floor.with(["--filter-length".into(), length.to_string().into()]),
-        None => floor,
-    })
+    let length = match args.floor_filter {
+        Some(length) => length,
+        None => filter_length(&args.dsh_run()?)?,
+    };
+    Ok(Program::new(FLOOR, beside("floor")?, ["--", TRUE], workspace)
+        .with(["--filter-length".into(), length.to_string().into()]))
 }
 
 fn read_only(args: &Args, workspace: &Path) -> Result<Program> {
