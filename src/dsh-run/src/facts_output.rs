@@ -10,14 +10,16 @@ use std::path::{Path, PathBuf};
 use dsh_facts::{Event, Facts, VERSION};
 use dsh_sandbox::{Plan, Request, SandboxError, check_governing_file, enforcement};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, open};
+use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, open, openat, renameat};
 use nix::sys::stat::Mode;
-use nix::unistd::linkat;
+use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
 use crate::arguments::RunOptions;
 use crate::error::{Error, errno};
 
 const MODE: Mode = Mode::from_bits_truncate(0o644);
+const CREATE: OFlag =
+    OFlag::O_CREAT.union(OFlag::O_EXCL).union(OFlag::O_WRONLY).union(OFlag::O_CLOEXEC);
 
 pub(crate) enum FactsOutput {
     None,
@@ -29,7 +31,9 @@ pub(crate) enum FactsOutput {
 /// run that it can be written, and leaves nothing behind if dsh-run is killed.
 pub(crate) struct FactsFile {
     path: PathBuf,
-    directory: PathBuf,
+    /// Opened once: whoever changes a name on the way to it changes nothing.
+    directory: OwnedFd,
+    name: OsString,
     /// None where the file system has no unnamed files.
     unnamed: Option<OwnedFd>,
 }
@@ -117,25 +121,24 @@ impl FactsFile {
                 return Err(failed(Errno::EINVAL));
             }
         }
-        if path.file_name().is_none() {
-            return Err(failed(Errno::EISDIR));
-        }
+        let Some(name) = path.file_name() else { return Err(failed(Errno::EISDIR)) };
         let parent = path.parent().filter(|parent| *parent != Path::new(""));
-        let directory = parent.unwrap_or(Path::new(".")).to_owned();
+        let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory =
+            open(parent.unwrap_or(Path::new(".")), flags, Mode::empty()).map_err(failed)?;
         let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        let unnamed = match open(&directory, flags, MODE) {
+        let unnamed = match openat(&directory, ".", flags, MODE) {
             Ok(file) => Some(file),
             // A file system without unnamed files.
             Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => {
-                let name = temporary_name(&directory);
-                open(&name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC, MODE)
-                    .map_err(failed)?;
-                std::fs::remove_file(&name).map_err(|error| failed(errno(&error)))?;
+                let name = temporary_name();
+                openat(&directory, name.as_str(), CREATE, MODE).map_err(failed)?;
+                unlinkat(&directory, name.as_str(), UnlinkatFlags::NoRemoveDir).map_err(failed)?;
                 None
             }
             Err(errno) => return Err(failed(errno)),
         };
-        Ok(Self { path: path.to_owned(), directory, unnamed })
+        Ok(Self { path: path.to_owned(), directory, name: name.to_owned(), unnamed })
     }
 
     fn write(self, facts: &Facts) -> Result<(), Error> {
@@ -147,27 +150,29 @@ impl FactsFile {
         };
         let mut text = serde_json::to_vec_pretty(facts).map_err(|_| failed(Errno::EINVAL))?;
         text.push(b'\n');
-        let name = temporary_name(&self.directory);
+        let temporary = temporary_name();
+        let temporary = temporary.as_str();
         let mut file = File::from(match self.unnamed {
             Some(file) => file,
-            None => open(&name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY, MODE)
-                .map_err(failed)?,
+            None => openat(&self.directory, temporary, CREATE, MODE).map_err(failed)?,
         });
         file.write_all(&text).map_err(|error| failed(errno(&error)))?;
         let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-        match linkat(AT_FDCWD, unnamed.as_str(), AT_FDCWD, &name, AtFlags::AT_SYMLINK_FOLLOW) {
+        let follow = AtFlags::AT_SYMLINK_FOLLOW;
+        match linkat(AT_FDCWD, unnamed.as_str(), &self.directory, temporary, follow) {
             // It had a name already.
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(errno) => return Err(failed(errno)),
         }
-        std::fs::rename(&name, &self.path).map_err(|error| {
-            let _ = std::fs::remove_file(&name);
-            failed(errno(&error))
+        let name = self.name.as_os_str();
+        renameat(&self.directory, temporary, &self.directory, name).map_err(|errno| {
+            let _ = unlinkat(&self.directory, temporary, UnlinkatFlags::NoRemoveDir);
+            failed(errno)
         })
     }
 }
 
 /// The name that the file has for the moment between being written and being renamed.
-fn temporary_name(directory: &Path) -> PathBuf {
-    directory.join(OsString::from(format!(".dsh-facts-{}", std::process::id())))
+fn temporary_name() -> String {
+    format!(".dsh-facts-{}", std::process::id())
 }

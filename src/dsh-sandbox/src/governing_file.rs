@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::RequestError;
 use crate::request::Request;
-use crate::roots;
+use crate::roots::{self, Root};
 
 /// Refuses a file below a writable root of the request. The file need not exist yet.
 ///
@@ -21,16 +21,29 @@ pub fn check_governing_file(
     if !request.mode().confines() {
         return Ok(());
     }
-    let roots = roots::resolve(request)?;
-    let resolved = path.canonicalize().unwrap_or_else(|_| {
-        let parent = path.parent().filter(|parent| *parent != Path::new(""));
-        parent.unwrap_or(Path::new(".")).canonicalize().unwrap_or_default()
-    });
-    // Compared by inode, so that another name of the root (a bind mount) does not hide it.
-    for ancestor in resolved.ancestors() {
+    let writable = roots::resolve(request)?.writable;
+    check_below(role, path, &writable)
+}
+
+/// The same, with the writable roots at hand.
+pub(crate) fn check_below(
+    role: &'static str,
+    path: &Path,
+    writable: &[Root],
+) -> Result<(), RequestError> {
+    if writable.is_empty() {
+        return Ok(());
+    }
+    let given = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let parent = given.parent().unwrap_or(Path::new("/"));
+    let resolved = given.canonicalize().or_else(|_| parent.canonicalize()).unwrap_or_default();
+    // The name as given counts too: a symbolic link on its way that lies in a root is the command's
+    // to change. Compared by inode, so that another name of the root (a bind mount) does not hide
+    // it.
+    for ancestor in given.ancestors().chain(resolved.ancestors()) {
         let Ok(metadata) = ancestor.metadata() else { continue };
         let identity = (metadata.dev(), metadata.ino());
-        let inside = roots.writable.iter().find(|root| (root.device, root.inode) == identity);
+        let inside = writable.iter().find(|root| (root.device, root.inode) == identity);
         if let Some(root) = inside {
             return Err(RequestError::GoverningFile {
                 role,
@@ -63,6 +76,9 @@ mod tests {
         let beside = base.path().join("facts.json");
         assert!(check_governing_file("facts file", &inside, &request).is_err());
         assert!(check_governing_file("facts file", &beside, &request).is_ok());
+        std::os::unix::fs::symlink(base.path(), base.path().join("w/out")).expect("symlink");
+        let through = base.path().join("w/out/facts.json");
+        assert!(check_governing_file("facts file", &through, &request).is_err());
         request.mode = Some(SandboxMode::ReadOnly);
         assert!(check_governing_file("facts file", &inside, &request).is_ok());
     }

@@ -145,6 +145,8 @@ pub struct Plan {
     pub mode: SandboxMode,
     /// The workspace.
     pub workspace: Root,
+    /// Every writable root.
+    pub writable: Vec<Root>,
     /// The network in force.
     pub network: Network,
     /// Done once per warden.

@@ -128,6 +128,7 @@ pub fn resolve(
             environment: environment.variables,
         },
         workspace: roots.workspace,
+        writable: roots.writable,
         absent: row.absent,
         gaps: gaps::list(&coverage),
         environment_dropped: environment.dropped,
@@ -186,6 +187,7 @@ fn unconfined(request: &Request, profile: &Profile, roots: Roots) -> Result<Plan
     Ok(Plan {
         mode: request.mode(),
         workspace: roots.workspace,
+        writable: roots.writable,
         network: profile.network,
         world: WorldPlan::default(),
         command: CommandPlan {

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use crate::error::{RequestError, SandboxError};
-use crate::governing_file::check_governing_file;
+use crate::governing_file::check_below;
 use crate::host::Host;
 use crate::plan::{Plan, Workdir};
 use crate::probe::probe;
@@ -45,9 +45,6 @@ impl Run {
         descriptors: [BorrowedFd<'_>; 3],
         script: Option<BorrowedFd<'_>>,
     ) -> Result<Self, SandboxError> {
-        if let WardenProgram::Program(path) = program {
-            check_governing_file("warden program", path, request)?;
-        }
         let hopeful = Host::optimistic();
         let first = attempt(request, &hopeful, program, descriptors, script);
         match first {
@@ -126,6 +123,7 @@ fn attempt(
     // The warden makes the world while the rest of the plan is resolved.
     let mut warden = Warden::start(program, &resolve_world(request, host)?)?;
     let mut plan = resolve(request, host, Some(descriptors))?;
+    check_below("warden program", program.path(), &plan.writable)?;
     plan.command.foreground = request.foreground;
     let id = warden.run(&plan.command, descriptors, script)?;
     let mut layers = plan.absent.clone();

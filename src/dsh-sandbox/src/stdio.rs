@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::sys::stat::{FileStat, SFlag, fstat, major, minor};
+use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{Whence, isatty, lseek};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub enum Stdio {
         /// The file's name when the run began.
         path: OsString,
     },
-    /// A file to read: opened again inside.
+    /// A file to read, or a named pipe: opened again inside.
     Reopen {
         /// The file's name.
         path: OsString,
@@ -35,8 +36,10 @@ pub enum Stdio {
         device: u64,
         /// Its inode, to compare.
         inode: u64,
-        /// Where reading goes on.
-        offset: i64,
+        /// open(2) flags.
+        flags: i32,
+        /// Where reading goes on; none where there is no such thing.
+        offset: Option<i64>,
     },
     /// A file to read that cannot be opened again (deleted, or out of reach): its content comes
     /// through a pipe.
@@ -118,6 +121,15 @@ fn plan_one(
             Ok(Stdio::Grant { path: name_of(descriptor).unwrap_or_default() })
         }
         SFlag::S_IFREG if own_mounts => Ok(reopen(descriptor, &stat)),
+        SFlag::S_IFIFO if own_mounts && is_named(descriptor) => {
+            match named_pipe(descriptor, &stat, flags) {
+                Some(reopen) => Ok(reopen),
+                None => refuse("a named pipe that cannot be opened again", "an unnamed pipe"),
+            }
+        }
+        SFlag::S_IFCHR if isatty(descriptor) != Ok(true) && own_device(&stat).is_none() => {
+            refuse("a device that the sandbox does not have", "a file, a pipe or /dev/null")
+        }
         SFlag::S_IFCHR if own_mounts => Ok(device(descriptor, &stat, access, terminal)),
         SFlag::S_IFREG | SFlag::S_IFCHR | SFlag::S_IFIFO | SFlag::S_IFSOCK => Ok(Stdio::Pass),
         _ => refuse("neither a file, a pipe, a socket nor a terminal", "a pipe or /dev/null"),
@@ -128,11 +140,36 @@ fn plan_one(
 fn reopen(descriptor: BorrowedFd<'_>, stat: &FileStat) -> Stdio {
     let offset = lseek(descriptor, 0, Whence::SeekCur);
     match (name_of(descriptor), offset) {
-        (Some(path), Ok(offset)) if leads_to(&path, stat, libc::O_RDONLY) => {
-            Stdio::Reopen { path, device: stat.st_dev, inode: stat.st_ino, offset }
-        }
+        (Some(path), Ok(offset)) if leads_to(&path, stat, libc::O_RDONLY) => Stdio::Reopen {
+            path,
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            flags: libc::O_RDONLY,
+            offset: Some(offset),
+        },
         _ => Stdio::Pump,
     }
+}
+
+/// Whether a pipe has a name on the host, with a mode and an owner that fchmod would change.
+fn is_named(descriptor: BorrowedFd<'_>) -> bool {
+    !fstatfs(descriptor).is_ok_and(|fs| fs.filesystem_type() == PIPE_FILE_SYSTEM)
+}
+
+/// PIPEFS_MAGIC of linux/magic.h: the file system of unnamed pipes.
+const PIPE_FILE_SYSTEM: FsType = FsType(0x5049_5045);
+
+/// A named pipe, if its name still leads to it.
+fn named_pipe(descriptor: BorrowedFd<'_>, stat: &FileStat, flags: i32) -> Option<Stdio> {
+    let path = name_of(descriptor).filter(|path| leads_to(path, stat, flags))?;
+    let flags = flags & (libc::O_ACCMODE | libc::O_NONBLOCK);
+    Some(Stdio::Reopen { path, device: stat.st_dev, inode: stat.st_ino, flags, offset: None })
+}
+
+/// The name of the sandbox's own node of a device.
+fn own_device(stat: &FileStat) -> Option<&'static str> {
+    let (major, minor) = (major(stat.st_rdev), minor(stat.st_rdev));
+    DEVICES.iter().find(|known| (known.0, known.1) == (major, minor)).map(|known| known.2)
 }
 
 fn device(
@@ -141,9 +178,8 @@ fn device(
     access: i32,
     terminal: &mut Option<OsString>,
 ) -> Stdio {
-    let (major, minor) = (major(stat.st_rdev), minor(stat.st_rdev));
-    if let Some((.., name)) = DEVICES.iter().find(|known| (known.0, known.1) == (major, minor)) {
-        return Stdio::Device { name: (*name).to_owned(), flags: access };
+    if let Some(name) = own_device(stat) {
+        return Stdio::Device { name: name.to_owned(), flags: access };
     }
     let flags = access | libc::O_NOCTTY;
     match name_of(descriptor) {
@@ -173,7 +209,8 @@ fn leads_to(path: &OsString, stat: &FileStat, flags: i32) -> bool {
         .custom_flags(OFlag::O_NONBLOCK.bits() | libc::O_NOCTTY | libc::O_NOFOLLOW)
         .open(path);
     opened.and_then(|file| file.metadata()).is_ok_and(|found| {
-        let same_kind = found.file_type().is_file() || found.file_type().is_char_device();
+        let kind = found.file_type();
+        let same_kind = kind.is_file() || kind.is_char_device() || kind.is_fifo();
         same_kind && found.dev() == stat.st_dev && found.ino() == stat.st_ino
     })
 }
@@ -209,7 +246,7 @@ mod tests {
     fn a_file_to_read_is_opened_again_or_pumped_when_deleted() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let reader = File::open(file.path()).expect("open");
-        assert!(matches!(one(0, &reader), Ok(Stdio::Reopen { offset: 0, .. })));
+        assert!(matches!(one(0, &reader), Ok(Stdio::Reopen { offset: Some(0), .. })));
         drop(file);
         assert_eq!(one(0, &reader), Ok(Stdio::Pump));
     }
@@ -219,6 +256,19 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         assert!(matches!(one(1, file.as_file()), Ok(Stdio::Grant { .. })));
         assert!(matches!(one(0, file.as_file()), Ok(Stdio::Reopen { .. })));
+    }
+
+    #[test]
+    fn a_named_pipe_is_opened_again_and_an_unnamed_one_passes() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let name = directory.path().join("pipe");
+        nix::unistd::mkfifo(&name, nix::sys::stat::Mode::S_IRWXU).expect("mkfifo");
+        let named = File::options().read(true).write(true).open(&name).expect("open");
+        assert!(matches!(one(0, &named), Ok(Stdio::Reopen { offset: None, .. })));
+        std::fs::remove_file(&name).expect("unlink");
+        assert!(one(0, &named).is_err(), "its name leads nowhere");
+        let (reader, _writer) = std::io::pipe().expect("pipe");
+        assert_eq!(one(0, &File::from(std::os::fd::OwnedFd::from(reader))), Ok(Stdio::Pass));
     }
 
     #[test]

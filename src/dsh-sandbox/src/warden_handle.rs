@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,9 +38,20 @@ impl WardenProgram {
     /// The running program itself, by /proc/self/exe, whatever has become of its file.
     #[must_use]
     pub fn current() -> Self {
-        Self::Program(PathBuf::from("/proc/self/exe"))
+        Self::Program(PathBuf::from(RUNNING))
+    }
+
+    /// The program that becomes the warden.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Fork => Path::new(RUNNING),
+            Self::Program(path) => path,
+        }
     }
 }
+
+/// The running program, whatever has become of its file.
+const RUNNING: &str = "/proc/self/exe";
 
 /// How long a warden may take to make its world.
 const PATIENCE: Duration = Duration::from_secs(10);

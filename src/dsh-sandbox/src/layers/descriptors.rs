@@ -8,6 +8,7 @@ use std::path::Path;
 
 use dsh_facts::Layer;
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::unistd::{Whence, dup2_stderr, dup2_stdin, dup2_stdout, lseek};
 
@@ -24,8 +25,8 @@ pub(crate) fn reopen_files(
     descriptors: &mut [OwnedFd; 3],
 ) -> Result<(), LayerError> {
     for (stdio, descriptor) in plan.descriptors.iter().zip(descriptors) {
-        if let Stdio::Reopen { path, device, inode, offset } = stdio {
-            *descriptor = reopen(path, (*device, *inode), *offset)?;
+        if let Stdio::Reopen { path, device, inode, flags, offset } = stdio {
+            *descriptor = reopen(path, (*device, *inode), *flags, *offset)?;
         }
     }
     Ok(())
@@ -50,15 +51,25 @@ pub(crate) fn reopen_devices(
     Ok(())
 }
 
-fn reopen(path: &OsString, identity: (u64, u64), offset: i64) -> Result<OwnedFd, LayerError> {
-    let file = open(Path::new(path), libc::O_RDONLY | libc::O_NOFOLLOW)?;
+fn reopen(
+    path: &OsString,
+    identity: (u64, u64),
+    flags: i32,
+    offset: Option<i64>,
+) -> Result<OwnedFd, LayerError> {
+    // Without O_NONBLOCK a named pipe would wait for its other end.
+    let file = open(Path::new(path), flags | libc::O_NOFOLLOW | libc::O_NONBLOCK)?;
     let failed = |step, errno| LayerError::new(LAYER, step, errno).at(path);
     let found = file.metadata().step(LAYER, "fstat").map_err(|error| error.at(path))?;
     if (found.dev(), found.ino()) != identity {
         // Another file has taken the name since the plan was made.
         return Err(failed("compare", Errno::ESTALE));
     }
-    lseek(&file, offset, Whence::SeekSet).map_err(|errno| failed("lseek", errno))?;
+    if let Some(offset) = offset {
+        lseek(&file, offset, Whence::SeekSet).map_err(|errno| failed("lseek", errno))?;
+    }
+    let status = OFlag::from_bits_truncate(flags & libc::O_NONBLOCK);
+    fcntl(&file, FcntlArg::F_SETFL(status)).map_err(|errno| failed("F_SETFL", errno))?;
     Ok(file.into())
 }
 
