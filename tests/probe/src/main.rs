@@ -1,0 +1,57 @@
+//! `dsh-probe ATTEMPT [ARGS…]` runs inside the sandbox and makes one forbidden attempt.
+//!
+//! It prints one line of JSON and exits 0 whether the kernel refused the attempt or not: what is
+//! right is the suite's business, not the probe's. Exit status 2 means that the attempt is unknown
+//! or was called wrongly.
+
+mod args;
+mod attempt;
+mod calls;
+mod descriptors;
+mod files;
+mod ipc;
+mod metadata;
+mod mounts;
+mod names;
+mod namespaces;
+mod network;
+mod numbers;
+mod privileges;
+mod processes;
+mod sys;
+
+use std::process::ExitCode;
+
+use attempt::{Attempt, Stop, Trail};
+
+/// Every attempt, a table for each family of attacks.
+const FAMILIES: [&[Attempt]; 11] = [
+    calls::ATTEMPTS,
+    descriptors::ATTEMPTS,
+    files::ATTEMPTS,
+    ipc::ATTEMPTS,
+    metadata::ATTEMPTS,
+    mounts::ATTEMPTS,
+    names::ATTEMPTS,
+    namespaces::ATTEMPTS,
+    network::ATTEMPTS,
+    privileges::ATTEMPTS,
+    processes::ATTEMPTS,
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let name = words.next().unwrap_or_default();
+    let Some((name, run)) = FAMILIES.into_iter().flatten().find(|(known, _)| *known == name) else {
+        eprintln!("dsh-probe: unknown attempt {name:?}");
+        return ExitCode::from(2);
+    };
+    let arguments: Vec<String> = words.collect();
+    let mut trail = Trail::new(name);
+    if let Err(Stop::Misuse(what)) = run(&mut trail, &arguments) {
+        eprintln!("dsh-probe: {name}: {what}");
+        return ExitCode::from(2);
+    }
+    println!("{}", trail.into_json());
+    ExitCode::SUCCESS
+}
