@@ -15,7 +15,7 @@ pub struct Facts {
     pub version: u32,
     /// Whether the command ran.
     pub outcome: Outcome,
-    /// Why it did not; null when it ran.
+    /// Why it did not, or what failed while it ran; null when it ran to its end.
     pub error: Option<RunError>,
     /// The mode in force.
     pub mode: SandboxMode,
@@ -90,7 +90,7 @@ pub struct RunError {
 pub struct Exit {
     /// Whether exec succeeded; false with code 126 or 127 when it did not.
     pub started: bool,
-    /// The exit code; null when a signal ended it.
+    /// The exit code; null when a signal ended it, or when nothing is known of its end.
     pub code: Option<i32>,
     /// The number of the signal that ended it.
     pub signal: Option<i32>,

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use dsh_facts::{Exit, Facts};
-use dsh_sandbox::{Request, Run, WardenProgram, ran, refused};
+use dsh_sandbox::{Request, Run, WardenProgram, lost, ran, refused};
 
 use crate::arguments::RunOptions;
 use crate::error::{Error, describe};
@@ -47,8 +47,13 @@ fn start_and_supervise(
         Run::start(request, &WardenProgram::Fork, descriptors, script.as_ref().map(AsFd::as_fd));
     let end = started.map_err(Error::from).and_then(|mut run| {
         facts.started(run.plan(), run.layers());
-        let end = supervise(&mut run, options, &signals, terminal.as_mut())?;
-        Ok((run, end))
+        let end = supervise(&mut run, options, &signals, terminal.as_mut());
+        if let Err(Error::Sandbox(cause)) = &end {
+            // It ran, so what follows must not say that it was refused.
+            let facts = std::mem::replace(facts, FactsOutput::None);
+            facts.ended(lost(run.plan(), run.layers(), cause))?;
+        }
+        Ok((run, end?))
     });
     if let Some(terminal) = &terminal {
         terminal.take_back();

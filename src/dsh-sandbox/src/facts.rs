@@ -49,33 +49,23 @@ pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
     }
 }
 
+/// The facts of a command that ran, and of which nothing is known since its own processes, or those
+/// of the sandbox around it, failed. All of them are gone.
+#[must_use]
+pub fn lost(plan: &Plan, layers: &[LayerFact], error: &SandboxError) -> Facts {
+    let exit = Exit { started: true, code: None, signal: None, timed_out: false, aborted: false };
+    Facts { error: Some(run_error(error)), ..ran(plan, layers, exit) }
+}
+
 /// The facts of a command that did not run.
 #[must_use]
 pub fn refused(request: &Request, error: &SandboxError) -> Facts {
     let workspace = request.workspace.clone().or_else(|| std::env::current_dir().ok());
     let workspace = workspace.as_deref().unwrap_or(Path::new(""));
-    let (layer, step, errno) = match layer_error(error) {
-        Some(error) => (
-            Some(error.layer),
-            Some(error.step.clone()),
-            Some(errno_name(Errno::from_raw(error.errno))),
-        ),
-        None => (None, None, None),
-    };
     Facts {
         version: VERSION,
         outcome: Outcome::Refused,
-        error: Some(RunError {
-            code: code(error),
-            layer,
-            step,
-            errno,
-            message: error.to_string(),
-            remedy: match error {
-                SandboxError::Unavailable { remedy, .. } => Some((*remedy).to_owned()),
-                _ => None,
-            },
-        }),
+        error: Some(run_error(error)),
         mode: request.mode(),
         workspace: text(workspace),
         workspace_base64: base64_if_not_utf8(workspace),
@@ -90,6 +80,28 @@ pub fn refused(request: &Request, error: &SandboxError) -> Facts {
         denial_source: DenialSource::Unavailable,
         env_dropped: Vec::new(),
         stdio: Vec::new(),
+    }
+}
+
+fn run_error(error: &SandboxError) -> RunError {
+    let (layer, step, errno) = match layer_error(error) {
+        Some(error) => (
+            Some(error.layer),
+            Some(error.step.clone()),
+            Some(errno_name(Errno::from_raw(error.errno))),
+        ),
+        None => (None, None, None),
+    };
+    RunError {
+        code: code(error),
+        layer,
+        step,
+        errno,
+        message: error.to_string(),
+        remedy: match error {
+            SandboxError::Unavailable { remedy, .. } => Some((*remedy).to_owned()),
+            _ => None,
+        },
     }
 }
 
