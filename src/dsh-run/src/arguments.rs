@@ -203,7 +203,14 @@ fn explain_misuse(error: &clap::Error) -> Error {
         }
         _ => {}
     }
+    let mut choices = String::new();
+    if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
+        && !values.is_empty()
+    {
+        choices = format!(": use {}", values.join(", "));
+    }
     let text = error.render().to_string();
     let first = text.lines().next().unwrap_or("unusable arguments");
-    Error::Usage(format!("{} (see dsh-run --help)", first.trim_start_matches("error: ")))
+    let first = first.trim_start_matches("error: ");
+    Error::Usage(format!("{first}{choices} (see dsh-run --help)"))
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use dsh_facts::{Event, Facts, VERSION};
-use dsh_sandbox::{Plan, Request, SandboxError, check_governing_file, enforcement};
+use dsh_sandbox::{Plan, Request, RequestError, SandboxError, check_governing_file, enforcement};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, open, openat, renameat};
 use nix::sys::stat::Mode;
@@ -42,7 +42,13 @@ impl FactsOutput {
     /// Opens the output before anything runs.
     pub(crate) fn open(options: &RunOptions, request: &Request) -> Result<Self, Error> {
         if let Some(path) = &options.facts {
-            check_governing_file("facts file", path, request).map_err(SandboxError::from)?;
+            match check_governing_file("facts file", path, request) {
+                Err(error @ RequestError::GoverningFile { .. }) => {
+                    return Err(SandboxError::from(error).into());
+                }
+                // A request that cannot be carried out: the facts are to say so.
+                Ok(()) | Err(_) => {}
+            }
             return FactsFile::open(path).map(Self::File);
         }
         if let Some(number) = options.facts_fd {

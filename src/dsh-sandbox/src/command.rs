@@ -52,7 +52,7 @@ fn prepare(
     stdio: &[OwnedFd; 3],
     script: Option<&OwnedFd>,
 ) -> Result<Vec<Applied>, LayerError> {
-    own_process_group(plan.foreground)?;
+    own_process_group(plan.foreground.then(|| stdio[0].as_fd()))?;
     let mut layers = Vec::new();
     let grants: Vec<BorrowedFd<'_>> = plan
         .stdio
@@ -95,17 +95,17 @@ fn confine(
     Ok(())
 }
 
-/// A process group of its own, so that a signal reaches all of the command and nothing else; in a
-/// terminal's foreground when the caller gives that up.
-fn own_process_group(foreground: bool) -> Result<(), LayerError> {
+/// A process group of its own, so that a signal reaches all of the command and nothing else; in the
+/// foreground of `terminal` when the caller gives that up.
+fn own_process_group(terminal: Option<BorrowedFd<'_>>) -> Result<(), LayerError> {
     let step = |errno: Errno, step| LayerError::new(Layer::Descriptors, step, errno);
     setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|errno| step(errno, "setpgid"))?;
-    if foreground {
+    if let Some(terminal) = terminal {
         // A background group that changes the foreground is stopped by SIGTTOU, tcsetpgrp(3).
         let ttou = SigSet::from(Signal::SIGTTOU);
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ttou), None)
             .map_err(|errno| step(errno, "sigprocmask"))?;
-        tcsetpgrp(std::io::stdin(), getpid()).map_err(|errno| step(errno, "tcsetpgrp"))?;
+        tcsetpgrp(terminal, getpid()).map_err(|errno| step(errno, "tcsetpgrp"))?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Files that govern or record a run must not be the command's to replace: a facts file opened
 //! before the run can be renamed away and forged.
 
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::RequestError;
 use crate::request::Request;
@@ -26,6 +27,9 @@ pub fn check_governing_file(
 }
 
 /// The same, with the writable roots at hand.
+///
+/// Every name on the way counts, not only where it leads: a symbolic link that lies in a root is
+/// the command's to change.
 pub(crate) fn check_below(
     role: &'static str,
     path: &Path,
@@ -34,25 +38,55 @@ pub(crate) fn check_below(
     if writable.is_empty() {
         return Ok(());
     }
-    let given = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let parent = given.parent().unwrap_or(Path::new("/"));
-    let resolved = given.canonicalize().or_else(|_| parent.canonicalize()).unwrap_or_default();
-    // The name as given counts too: a symbolic link on its way that lies in a root is the command's
-    // to change. Compared by inode, so that another name of the root (a bind mount) does not hide
-    // it.
-    for ancestor in given.ancestors().chain(resolved.ancestors()) {
-        let Ok(metadata) = ancestor.metadata() else { continue };
-        let identity = (metadata.dev(), metadata.ino());
-        let inside = writable.iter().find(|root| (root.device, root.inode) == identity);
-        if let Some(root) = inside {
+    let mut here = PathBuf::from("/");
+    let start = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // What is still to be walked, last component first.
+    let mut rest: Vec<OsString> = components(&start);
+    let mut links = 0;
+    while let Some(name) = rest.pop() {
+        if name == ".." {
+            here.pop();
+            continue;
+        }
+        if let Some(root) = root_of(&here, writable) {
             return Err(RequestError::GoverningFile {
                 role,
                 path: path.to_owned(),
                 root: root.path().to_owned(),
             });
         }
+        let next = here.join(&name);
+        match std::fs::read_link(&next) {
+            // As many as the kernel follows, path_resolution(7).
+            Ok(target) if links < 40 => {
+                links += 1;
+                if target.is_absolute() {
+                    here = PathBuf::from("/");
+                }
+                rest.extend(components(&target));
+            }
+            _ => here = next,
+        }
     }
     Ok(())
+}
+
+/// The names of a path in reverse; the root itself is none.
+fn components(path: &Path) -> Vec<OsString> {
+    path.components()
+        .rev()
+        .filter(|component| matches!(component, Component::Normal(_) | Component::ParentDir))
+        .map(|component| component.as_os_str().to_owned())
+        .collect()
+}
+
+/// The root that a directory is or lies in. Compared by inode, so that another name of the root (a
+/// bind mount) does not hide it.
+fn root_of<'a>(directory: &Path, writable: &'a [Root]) -> Option<&'a Root> {
+    directory.ancestors().filter_map(|ancestor| ancestor.metadata().ok()).find_map(|metadata| {
+        let identity = (metadata.dev(), metadata.ino());
+        writable.iter().find(|root| (root.device, root.inode) == identity)
+    })
 }
 
 #[cfg(test)]
@@ -79,6 +113,8 @@ mod tests {
         std::os::unix::fs::symlink(base.path(), base.path().join("w/out")).expect("symlink");
         let through = base.path().join("w/out/facts.json");
         assert!(check_governing_file("facts file", &through, &request).is_err());
+        let around = base.path().join("w/../facts.json");
+        assert!(check_governing_file("facts file", &around, &request).is_ok());
         request.mode = Some(SandboxMode::ReadOnly);
         assert!(check_governing_file("facts file", &inside, &request).is_ok());
     }

@@ -1,12 +1,15 @@
 //! The mount table of a process: proc_pid_mountinfo(5).
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
+    /// The number by which /proc/self/fdinfo names it too.
+    pub(crate) id: u64,
     /// Where it is attached.
     pub(crate) point: PathBuf,
     /// Its own options, such as `rw,nosuid,relatime`.
@@ -62,10 +65,12 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     // "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda rw": the optional fields end at
     // a lone dash.
     let mut fields = line.split(|&byte| byte == b' ');
-    let point = fields.nth(4)?;
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let point = fields.nth(3)?;
     let options = fields.next()?;
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
     Some(Mount {
+        id,
         point: unescape(point).into(),
         options: String::from_utf8_lossy(options).into_owned(),
         kind: String::from_utf8_lossy(kind).into_owned(),
@@ -90,6 +95,12 @@ fn unescape(field: &[u8]) -> OsString {
 
 fn octal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+/// The mount on which an open file lies: proc_pid_fdinfo(5) (Linux 3.15).
+pub(crate) fn of_file(file: &impl AsRawFd) -> Option<u64> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
 /// The mount that holds `path`, which must be canonical: the last of the longest prefixes, because
@@ -125,7 +136,7 @@ mod tests {
     fn optional_fields_and_escapes_are_read() {
         let mounts = parse(TABLE);
         assert_eq!(mounts.len(), 4);
-        assert_eq!(mounts[1].options, "rw,nosuid");
+        assert_eq!((mounts[1].id, mounts[1].options.as_str()), (40, "rw,nosuid"));
         assert_eq!(mounts[1].kind, "tmpfs");
         assert_eq!(mounts[3].point, Path::new("/w/with blank"));
     }

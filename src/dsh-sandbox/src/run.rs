@@ -48,6 +48,10 @@ impl Run {
         let hopeful = Host::optimistic();
         let first = attempt(request, &hopeful, program, descriptors, script);
         match first {
+            // Which gaps there are depends on the host, and a refusal for them names them all.
+            Err(SandboxError::Partial { .. }) => {
+                attempt(request, &probe(program)?, program, descriptors, script)
+            }
             Err(SandboxError::Layer(error)) if error.means_absent() => {
                 let host = probe(program)?;
                 if host == hopeful {

@@ -38,36 +38,57 @@ pub(crate) fn run(control: OwnedFd) -> ! {
 }
 
 fn serve(control: &OwnedFd) -> Result<(), Errno> {
-    set_name(c"dsh-warden")?;
-    let parent = pidfd::open(getppid())?;
-    descriptors::close_all_but(&[control.as_fd(), parent.as_fd()])?;
-    let null = File::options().read(true).write(true).open("/dev/null");
-    if let Ok(null) = null {
-        // What a command gets comes with its order; the warden holds nobody's pipe open.
-        dup2_stdin(&null)?;
-        dup2_stdout(&null)?;
-        dup2_stderr(&null)?;
-    }
-    // A key in the caller's terminal is for the command; init inherits the mask for its signalfd.
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
-    match setpgid(Pid::from_raw(0), Pid::from_raw(0)) {
-        // A session leader is a group leader already.
-        Ok(()) | Err(Errno::EPERM) => {}
-        Err(errno) => return Err(errno),
-    }
-    set_child_subreaper(true)?;
+    let prepared = prepare(control.as_fd());
     let Some(first) = protocol::receive::<Order>(control.as_fd())? else { return Ok(()) };
     let Order::Make(world) = first.message else { return Err(Errno::EPROTO) };
-    match make_world(&world, control.as_fd()) {
-        Ok(layers) => protocol::send(control.as_fd(), &Report::World(layers), &[])?,
+    let made = prepared.and_then(|parent| {
+        let layers = make_world(&world, control.as_fd())?;
+        Ok((parent, layers))
+    });
+    let (parent, layers) = match made {
+        Ok(made) => made,
         Err(error) => return protocol::send(control.as_fd(), &Report::Failed(error), &[]),
-    }
+    };
+    protocol::send(control.as_fd(), &Report::World(layers), &[])?;
     // From here on nothing of /proc/self is needed, and a warden knows the caller's environment.
     set_dumpable(false)?;
     let mut commands = Commands::new();
     let result = commands.serve(control.as_fd(), parent.as_fd());
     commands.kill_all();
     result
+}
+
+/// Makes a process of its own out of a fork of the client: nothing is left of the client's
+/// descriptors and signals. Returns the parent's pidfd.
+fn prepare(control: BorrowedFd<'_>) -> Result<OwnedFd, LayerError> {
+    let own = |errno: Errno, step| LayerError::new(Layer::PidNamespace, step, errno);
+    set_name(c"dsh-warden").map_err(|errno| own(errno, "PR_SET_NAME"))?;
+    let parent = pidfd::open(getppid()).map_err(|errno| own(errno, "pidfd_open"))?;
+    descriptors::close_all_but(&[control, parent.as_fd()])
+        .step(Layer::Descriptors, "close_range")?;
+    // What a command gets comes with its order; the warden holds nobody's pipe open.
+    let null = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .step(Layer::Descriptors, "open")
+        .map_err(|error| error.at("/dev/null"))?;
+    dup2_stdin(&null)
+        .and_then(|()| dup2_stdout(&null))
+        .and_then(|()| dup2_stderr(&null))
+        .step(Layer::Descriptors, "dup2")?;
+    // A client that ignores SIGCHLD would have every child here reaped unseen. Blocked, because a
+    // key in the caller's terminal is for the command; init inherits that for its signalfd.
+    dsh_kernel::signals::reset()
+        .and_then(|()| sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None))
+        .map_err(|errno| own(errno, "reset signals"))?;
+    match setpgid(Pid::from_raw(0), Pid::from_raw(0)) {
+        // A session leader is a group leader already.
+        Ok(()) | Err(Errno::EPERM) => {}
+        Err(errno) => return Err(own(errno, "setpgid")),
+    }
+    set_child_subreaper(true).map_err(|errno| own(errno, "PR_SET_CHILD_SUBREAPER"))?;
+    Ok(parent)
 }
 
 /// Enters the world's namespaces and sets them up.

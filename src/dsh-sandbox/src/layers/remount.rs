@@ -2,39 +2,38 @@
 
 use dsh_kernel::mount::{NODEV, NOEXEC, NOSUID, RDONLY};
 use nix::errno::Errno;
+use nix::fcntl::AT_FDCWD;
 use nix::mount::{MsFlags, mount};
 use std::path::Path;
 
 use crate::error::{LayerError, Step};
-use crate::layers::tree::LAYER;
+use crate::layers::tree::{LAYER, open_canonical};
 use crate::mountinfo::{self, Mount};
 
 /// Makes the whole tree private, and every mount of it read-only.
 pub(crate) fn everything_read_only() -> Result<(), LayerError> {
-    private(Path::new("/"))?;
+    add_flags_below(Path::new("/"), RDONLY | NOSUID | NODEV)
+}
+
+/// Makes the mounts from `place` downwards private, and adds flags to each.
+pub(crate) fn add_flags_below(place: &Path, flags: u64) -> Result<(), LayerError> {
+    private(place)?;
     let mounts = mountinfo::read().step(LAYER, "read mountinfo")?;
-    for mount in &mounts {
-        match add_flags(mount, RDONLY | NOSUID | NODEV) {
-            Ok(()) => {}
-            // Covered by another mount, or behind a directory that we may not search: what we
-            // cannot reach with all capabilities here, the command cannot reach without them.
-            Err(Errno::EINVAL | Errno::ENOENT | Errno::EACCES | Errno::ENOTDIR) => {}
-            Err(errno) => {
-                return Err(LayerError::new(LAYER, "remount", errno).at(&mount.point));
-            }
+    for mount in mounts.iter().filter(|mount| mount.point.starts_with(place)) {
+        if is_in_reach(mount) {
+            add_flags(mount, flags)
+                .step(LAYER, "remount")
+                .map_err(|error| error.at(&mount.point))?;
         }
     }
     Ok(())
 }
 
-/// The same flags on the mounts from `place` downwards.
-pub(crate) fn add_flags_below(place: &Path, flags: u64) -> Result<(), LayerError> {
-    private(place)?;
-    let mounts = mountinfo::read().step(LAYER, "read mountinfo")?;
-    for mount in mounts.iter().filter(|mount| mount.point.starts_with(place)) {
-        add_flags(mount, flags).step(LAYER, "remount").map_err(|error| error.at(&mount.point))?;
-    }
-    Ok(())
+/// Whether the mount's name leads to it. One that is covered by another, or lies behind a directory
+/// that we may not search, is out of the command's reach too.
+fn is_in_reach(mount: &Mount) -> bool {
+    open_canonical(AT_FDCWD, &mount.point)
+        .is_ok_and(|file| mountinfo::of_file(&file) == Some(mount.id))
 }
 
 fn private(place: &Path) -> Result<(), LayerError> {
@@ -44,7 +43,7 @@ fn private(place: &Path) -> Result<(), LayerError> {
 }
 
 /// Adds flags to one mount. Its own are repeated, because a remount replaces them all and clearing
-/// a locked one is refused.
+/// a locked one is refused; those about access times are kept when none is named.
 fn add_flags(existing: &Mount, add: u64) -> Result<(), Errno> {
     let mut flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
     for (attribute, flag) in [
@@ -61,9 +60,6 @@ fn add_flags(existing: &Mount, add: u64) -> Result<(), Errno> {
             "nosuid" => MsFlags::MS_NOSUID,
             "nodev" => MsFlags::MS_NODEV,
             "noexec" => MsFlags::MS_NOEXEC,
-            "noatime" => MsFlags::MS_NOATIME,
-            "nodiratime" => MsFlags::MS_NODIRATIME,
-            "relatime" => MsFlags::MS_RELATIME,
             _ => MsFlags::empty(),
         };
     }
