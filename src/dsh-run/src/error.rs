@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use dsh_sandbox::SandboxError;
+use dsh_facts::{ErrorCode, RunError};
+use dsh_sandbox::{SandboxError, run_error};
 use nix::errno::Errno;
 
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,25 @@ impl Error {
             Self::Help(text) => write!(std::io::stdout(), "{text}"),
             _ => writeln!(std::io::stderr(), "dsh-run: {}", one_line(&self.to_string())),
         };
+    }
+
+    /// The error as the facts have it.
+    pub(crate) fn fact(&self) -> RunError {
+        let errno = match self {
+            Self::Sandbox(error) => return run_error(error),
+            Self::File { errno, .. }
+            | Self::FactsDescriptor { errno, .. }
+            | Self::System { errno, .. } => Some(format!("{errno:?}")),
+            Self::Help(_) | Self::Usage(_) | Self::SetUserId => None,
+        };
+        RunError {
+            code: ErrorCode::InvalidRequest,
+            layer: None,
+            step: None,
+            errno,
+            message: one_line(&self.to_string()),
+            remedy: None,
+        }
     }
 
     pub(crate) fn status(&self) -> u8 {

@@ -22,9 +22,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<u8, Error> {
             Ok(status)
         }
         Err(error) => {
-            if let Error::Sandbox(cause) = &error {
-                facts.refused(refused(&request, cause))?;
-            }
+            facts.refused(refused(&request, error.fact()))?;
             Err(error)
         }
     }

@@ -59,13 +59,13 @@ pub fn lost(plan: &Plan, layers: &[LayerFact], error: &SandboxError) -> Facts {
 
 /// The facts of a command that did not run.
 #[must_use]
-pub fn refused(request: &Request, error: &SandboxError) -> Facts {
+pub fn refused(request: &Request, error: RunError) -> Facts {
     let workspace = request.workspace.clone().or_else(|| std::env::current_dir().ok());
     let workspace = workspace.as_deref().unwrap_or(Path::new(""));
     Facts {
         version: VERSION,
         outcome: Outcome::Refused,
-        error: Some(run_error(error)),
+        error: Some(error),
         mode: request.mode(),
         workspace: text(workspace),
         workspace_base64: base64_if_not_utf8(workspace),
@@ -83,7 +83,9 @@ pub fn refused(request: &Request, error: &SandboxError) -> Facts {
     }
 }
 
-fn run_error(error: &SandboxError) -> RunError {
+/// An error as the facts have it.
+#[must_use]
+pub fn run_error(error: &SandboxError) -> RunError {
     let (layer, step, errno) = match layer_error(error) {
         Some(error) => (
             Some(error.layer),

@@ -45,7 +45,7 @@ mod warden_handle;
 pub use dispatch::dispatch;
 pub use dsh_kernel::descriptors::duplicate as duplicate_descriptor;
 pub use error::{LayerError, RequestError, SandboxError};
-pub use facts::{enforcement, lost, ran, refused};
+pub use facts::{enforcement, lost, ran, refused, run_error};
 pub use governing_file::check_governing_file;
 pub use host::{Caller, Host};
 pub use layers::Applied;
