@@ -1,9 +1,18 @@
 //! Helpers that test files share.
-#![allow(dead_code, reason = "a test file uses what it needs")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "a test file uses what it needs")]
 
 pub(crate) mod binaries;
+pub(crate) mod caller;
+pub(crate) mod cases;
+pub(crate) mod fixture;
 pub(crate) mod ipc;
+pub(crate) mod kernel;
 pub(crate) mod persona;
+pub(crate) mod private_mounts;
+pub(crate) mod problems;
+pub(crate) mod processes;
 pub(crate) mod running;
 pub(crate) mod skip;
 pub(crate) mod snapshot;
+pub(crate) mod stage;
+pub(crate) mod suite;

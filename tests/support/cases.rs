@@ -1,0 +1,46 @@
+//! Tests that share the programs under test.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use super::stage::Programs;
+
+/// How a test ends.
+pub(crate) type Verdict = Result<Completion, Failed>;
+
+/// One test.
+pub(crate) struct Case {
+    name: String,
+    body: Box<dyn FnOnce(&Programs) -> Verdict + Send>,
+}
+
+impl Case {
+    /// A test with its name.
+    pub(crate) fn new(
+        name: impl Into<String>,
+        body: impl FnOnce(&Programs) -> Verdict + Send + 'static,
+    ) -> Self {
+        Self { name: name.into(), body: Box::new(body) }
+    }
+}
+
+/// Runs the tests side by side. The programs are prepared when the first test needs them: a listing
+/// needs none.
+pub(crate) fn run(dsh_run: &'static str, temporary: &'static str, cases: Vec<Case>) -> ExitCode {
+    let programs: Arc<OnceLock<Result<Programs, String>>> = Arc::default();
+    let trial = |case: Case| {
+        let programs = Arc::clone(&programs);
+        Trial::ignorable_test(case.name, move || {
+            let prepared = programs.get_or_init(|| {
+                Programs::prepare(Path::new(dsh_run), Path::new(temporary))
+                    .map_err(|error| format!("no programs to test: {error}"))
+            });
+            (case.body)(prepared.as_ref()?)
+        })
+    };
+    let trials = cases.into_iter().map(trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
