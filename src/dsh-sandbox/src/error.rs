@@ -244,6 +244,11 @@ pub enum SandboxError {
         /// The errno.
         errno: i32,
     },
+    /// [`crate::WardenProgram::Fork`] in a program that has threads.
+    #[error(
+        "a program with more than one thread cannot fork a warden: use WardenProgram::current() and call dispatch() first thing in main"
+    )]
+    Threads,
     /// The processes around the command ended without a report.
     #[error("the sandbox's own processes ended without a report (killed from outside?)")]
     RunnerFailed,

@@ -119,8 +119,9 @@ fn code(error: &SandboxError) -> ErrorCode {
         SandboxError::Request(_) => ErrorCode::InvalidRequest,
         SandboxError::Partial { .. } => ErrorCode::PartialEnforcement,
         SandboxError::RunnerFailed => ErrorCode::RunnerFailed,
-        SandboxError::Layer(_) | SandboxError::Unavailable { .. } | SandboxError::Warden { .. } => {
-            ErrorCode::SandboxUnavailable
-        }
+        SandboxError::Layer(_)
+        | SandboxError::Unavailable { .. }
+        | SandboxError::Warden { .. }
+        | SandboxError::Threads => ErrorCode::SandboxUnavailable,
     }
 }

@@ -78,7 +78,11 @@ impl Warden {
         let (here, there) = socket::pair().map_err(SandboxError::warden("socketpair"))?;
         let process = match program {
             WardenProgram::Fork => {
-                match fork(CloneFlags::empty()).map_err(SandboxError::warden("fork"))? {
+                let forked = fork(CloneFlags::empty()).map_err(|errno| match errno {
+                    Errno::EBUSY => SandboxError::Threads,
+                    errno => SandboxError::warden("fork")(errno),
+                })?;
+                match forked {
                     Fork::Child => {
                         drop(here);
                         warden::run(there)
