@@ -1,6 +1,6 @@
 //! Keys that raise signals reach the command.
 
-use crate::session::{CTRL_C, CTRL_D, CTRL_Z, MODES, PROMPT, Session};
+use crate::session::{CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, MODES, PROMPT, Session};
 use crate::support::caller::Caller;
 use crate::support::suite::{Outcome, tests};
 
@@ -66,7 +66,7 @@ fn ctrl_backslash_quits(caller: &Caller) -> Outcome {
     let mut session = Session::start(caller)?;
     session.line("$D -- sh -c 'echo ready$((6*7)); exec sleep 300'")?;
     session.expect("ready42")?;
-    session.keys("\x1c")?;
+    session.keys(CTRL_BACKSLASH)?;
     session.expect(PROMPT)?;
     session.expect_status(131)?;
     session.expect_terminal_back()

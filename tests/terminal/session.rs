@@ -30,6 +30,8 @@ pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_D: &str = "\x04";
 /// A key.
 pub(crate) const CTRL_Z: &str = "\x1a";
+/// A key.
+pub(crate) const CTRL_BACKSLASH: &str = "\x1c";
 
 /// Long enough for a loaded machine.
 const DEADLINE: Duration = Duration::from_secs(20);

@@ -42,12 +42,11 @@ impl FactsOutput {
     /// Opens the output before anything runs.
     pub(crate) fn open(options: &RunOptions, request: &Request) -> Result<Self, Error> {
         if let Some(path) = &options.facts {
-            match check_governing_file("facts file", path, request) {
-                Err(error @ RequestError::GoverningFile { .. }) => {
-                    return Err(SandboxError::from(error).into());
-                }
-                // A request that cannot be carried out: the facts are to say so.
-                Ok(()) | Err(_) => {}
+            // Any other error is a request that cannot be carried out, of which the facts tell.
+            if let Err(error @ RequestError::GoverningFile { .. }) =
+                check_governing_file("facts file", path, request)
+            {
+                return Err(SandboxError::from(error).into());
             }
             return FactsFile::open(path).map(Self::File);
         }
