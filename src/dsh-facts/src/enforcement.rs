@@ -24,7 +24,8 @@ pub enum Layer {
     Proc,
     /// A network namespace.
     Network,
-    /// No further user namespaces: `max_user_namespaces` 0, or refused system calls.
+    /// No further user namespaces: `max_user_namespaces` 0. Where that cannot be set the seccomp
+    /// filter refuses the calls, and this layer is not listed.
     NamespaceLock,
     /// Capabilities dropped from every set.
     Capabilities,

@@ -216,7 +216,7 @@ pub enum SandboxError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// A layer that the mode requires did not apply.
-    #[error("{0}: the command was not run")]
+    #[error("{0}: the command was not run; dsh-run doctor says what this host offers")]
     Layer(#[from] LayerError),
     /// The host offers too little to confine anything.
     #[error("this host cannot confine a command: {refusals}: {remedy}")]

@@ -102,6 +102,7 @@ pub fn run_error(error: &SandboxError) -> RunError {
         message: error.to_string(),
         remedy: match error {
             SandboxError::Unavailable { remedy, .. } => Some((*remedy).to_owned()),
+            SandboxError::Layer(_) => Some("dsh-run doctor".to_owned()),
             _ => None,
         },
     }

@@ -43,6 +43,11 @@ pub(crate) fn list(coverage: &Coverage) -> Vec<Gap> {
         }
     };
     let abi = coverage.landlock.unwrap_or(0);
+    let pid_namespaces = if coverage.own_mounts {
+        "let the container mount a /proc of its own (podman: --security-opt unmask=ALL)"
+    } else {
+        USER_NAMESPACES
+    };
     gap(
         abi < RESOLVE_UNIX,
         "unix_sockets",
@@ -79,18 +84,14 @@ pub(crate) fn list(coverage: &Coverage) -> Vec<Gap> {
             "no pid namespace: a command sees the host's processes and can set priorities and \
              limits of the caller's; signals and tracing are refused"
         },
-        if coverage.own_mounts {
-            "let the container mount a /proc of its own (podman: --security-opt unmask=ALL)"
-        } else {
-            USER_NAMESPACES
-        },
+        pid_namespaces,
     );
     gap(
         !coverage.pid_namespace,
         "leftovers",
         "no pid namespace: what a command leaves running is found by walking its descendants, \
          which a command that forks fast enough can outrun",
-        USER_NAMESPACES,
+        pid_namespaces,
     );
     gap(
         !coverage.own_mounts,

@@ -122,18 +122,14 @@ fn start(
     protocol::send(status.as_fd(), &Event::Prepared(layers), &[])
         .map_err(|errno| own(errno, "report"))?;
     // Before the fork: no moment in which the command could trace init or read its memory.
-    if plan.confinement.is_some() {
+    if let Some(confinement) = &plan.confinement {
         set_dumpable(false).map_err(|errno| own(errno, "PR_SET_DUMPABLE"))?;
+        capabilities::keep_for_init(&confinement.capabilities).map_err(failed)?;
     }
     let forked = fork(CloneFlags::empty()).step(Layer::PidNamespace, "fork").map_err(failed)?;
     match forked {
         Fork::Child => become_command(plan, stdio, script, status.as_fd()),
-        Fork::Parent { child, .. } => {
-            if plan.confinement.is_some() {
-                capabilities::keep_for_init().map_err(failed)?;
-            }
-            Ok(child)
-        }
+        Fork::Parent { child, .. } => Ok(child),
     }
 }
 
@@ -142,7 +138,9 @@ fn serve(plan: &CommandPlan, command: Pid, status: BorrowedFd<'_>) -> Event {
     // The warden blocked every signal before it forked us, so none is lost here.
     let children = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_CLOEXEC);
     let Ok(children) = children else { return Event::Lost };
-    let _ = dsh_kernel::descriptors::close_all_but(&[status, children.as_fd()]);
+    if dsh_kernel::descriptors::close_all_but(&[status, children.as_fd()]).is_err() {
+        return Event::Lost;
+    }
     loop {
         while let Some(end) = reap(command, status) {
             match end {

@@ -98,9 +98,15 @@ fn octal(digits: &[u8]) -> Option<u8> {
 }
 
 /// The mount on which an open file lies: proc_pid_fdinfo(5) (Linux 3.15).
-pub(crate) fn of_file(file: &impl AsRawFd) -> Option<u64> {
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
-    info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+///
+/// # Errors
+///
+/// Those of reading /proc/self/fdinfo; `InvalidData` when it does not say.
+pub(crate) fn of_file(file: &impl AsRawFd) -> std::io::Result<u64> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    info.lines()
+        .find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
+        .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }
 
 /// The mount that holds `path`, which must be canonical: the last of the longest prefixes, because

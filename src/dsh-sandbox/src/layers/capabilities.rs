@@ -38,15 +38,10 @@ pub(crate) fn keep(kept: &[u8]) -> Result<(), LayerError> {
     set(&kept)
 }
 
-/// Leaves init what it needs to be out of the command's reach.
-pub(crate) fn keep_for_init() -> Result<(), LayerError> {
-    let permitted = read(CapSet::Permitted)?;
-    let kept: CapsHashSet = permitted
-        .iter()
-        .copied()
-        .filter(|one| matches!(*one, INIT_KEEPS | Capability::CAP_KILL))
-        .collect();
-    set(&kept)
+/// Leaves init one capability more than its command will have.
+pub(crate) fn keep_for_init(command: &[u8]) -> Result<(), LayerError> {
+    let kept: Vec<u8> = command.iter().copied().chain([INIT_KEEPS.index()]).collect();
+    keep(&kept)
 }
 
 fn read(set: CapSet) -> Result<CapsHashSet, LayerError> {

@@ -20,7 +20,7 @@ pub(crate) fn add_flags_below(place: &Path, flags: u64) -> Result<(), LayerError
     private(place)?;
     let mounts = mountinfo::read().step(LAYER, "read mountinfo")?;
     for mount in mounts.iter().filter(|mount| mount.point.starts_with(place)) {
-        if is_in_reach(mount) {
+        if is_in_reach(mount)? {
             add_flags(mount, flags)
                 .step(LAYER, "remount")
                 .map_err(|error| error.at(&mount.point))?;
@@ -31,9 +31,15 @@ pub(crate) fn add_flags_below(place: &Path, flags: u64) -> Result<(), LayerError
 
 /// Whether the mount's name leads to it. One that is covered by another, or lies behind a directory
 /// that we may not search, is out of the command's reach too.
-fn is_in_reach(mount: &Mount) -> bool {
-    open_canonical(AT_FDCWD, &mount.point)
-        .is_ok_and(|file| mountinfo::of_file(&file) == Some(mount.id))
+fn is_in_reach(mount: &Mount) -> Result<bool, LayerError> {
+    match open_canonical(AT_FDCWD, &mount.point) {
+        Ok(file) => {
+            let found = mountinfo::of_file(&file).step(LAYER, "read fdinfo")?;
+            Ok(found == mount.id)
+        }
+        Err(Errno::ENOENT | Errno::EACCES | Errno::ENOTDIR | Errno::ELOOP) => Ok(false),
+        Err(errno) => Err(LayerError::new(LAYER, "open", errno).at(&mount.point)),
+    }
 }
 
 fn private(place: &Path) -> Result<(), LayerError> {
