@@ -45,6 +45,7 @@ fn ctrl_z_stops(caller: &Caller) -> Outcome {
             session.keys(CTRL_Z)?;
             session.expect("Stopped")?;
             session.expect(PROMPT)?;
+            session.settle(PROMPT)?;
             session.expect_terminal_back()?;
             session.line("fg")?;
             session.expect("--mode")?;

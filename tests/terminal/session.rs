@@ -81,6 +81,10 @@ impl Session {
 
     /// Waits until the text appears behind what was waited for before.
     pub(crate) fn expect(&mut self, text: &str) -> Result<(), Stop> {
+        self.expect_within(text, DEADLINE)
+    }
+
+    fn expect_within(&mut self, text: &str, limit: Duration) -> Result<(), Stop> {
         let start = Instant::now();
         loop {
             let screen = self.screen();
@@ -88,12 +92,29 @@ impl Session {
                 self.seen += at + text.len();
                 return Ok(());
             }
-            if start.elapsed() > DEADLINE {
+            if start.elapsed() > limit {
                 let (before, after) = screen.split_at(self.seen);
                 return Err(format!("no {text:?} after\n{before}\n--- but\n{after}").into());
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Waits until the shell takes lines again after Ctrl-Z. What is typed right behind that key
+    /// can be lost, also where no dsh-run is involved; so it is typed until it has an effect.
+    pub(crate) fn settle(&mut self, prompt: &str) -> Result<(), Stop> {
+        const TRY: Duration = Duration::from_millis(500);
+        let start = Instant::now();
+        for round in 1.. {
+            // The sum keeps what is typed apart from what comes of it.
+            self.line(&format!("echo settled-$(({round}+0))-"))?;
+            let found = self.expect_within(&format!("settled-{round}-"), TRY);
+            if found.is_ok() || start.elapsed() > DEADLINE {
+                found?;
+                break;
+            }
+        }
+        self.expect(prompt)
     }
 
     /// Waits until the condition holds.

@@ -33,6 +33,7 @@ fn job_control_works(caller: &Caller) -> Outcome {
         session.keys(CTRL_Z)?;
         session.expect("Stopped")?;
         session.expect(INNER)?;
+        session.settle(INNER)?;
         session.line("jobs; fg")?;
         session.expect("Stopped")?;
         session.expect("sleep 100")?;

@@ -44,7 +44,9 @@ fn the_window_size_is_seen(caller: &Caller) -> Outcome {
     for mode in MODES {
         let mut session = Session::start(caller)?;
         session.resize(33, 97)?;
-        let script = "trap \"stty size\" WINCH; stty size; while :; do sleep 0.02; done";
+        // A shell ignores SIGQUIT of its own accord.
+        let script = "trap \"stty size\" WINCH; trap exit QUIT; stty size; \
+                      while :; do sleep 0.02; done";
         session.line(&format!("$D --mode {mode} -c '{script}'"))?;
         session.expect("33 97")?;
         session.resize(44, 111)?;
