@@ -45,7 +45,6 @@ fn ctrl_z_stops(caller: &Caller) -> Outcome {
             session.keys(CTRL_Z)?;
             session.expect("Stopped")?;
             session.expect(PROMPT)?;
-            session.settle(PROMPT)?;
             session.expect_terminal_back()?;
             session.line("fg")?;
             session.expect("--mode")?;

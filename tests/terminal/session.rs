@@ -100,21 +100,18 @@ impl Session {
         }
     }
 
-    /// Waits until the shell takes lines again after Ctrl-Z. What is typed right behind that key
-    /// can be lost, also where no dsh-run is involved; so it is typed until it has an effect.
-    pub(crate) fn settle(&mut self, prompt: &str) -> Result<(), Stop> {
-        const TRY: Duration = Duration::from_millis(500);
+    /// Types a line until it has an effect. What is typed right behind a key that raises a signal
+    /// can be lost, also where no dsh-run is involved.
+    pub(crate) fn insist(&mut self, line: &str, effect: &str) -> Result<(), Stop> {
+        const TRY: Duration = Duration::from_secs(2);
         let start = Instant::now();
-        for round in 1.. {
-            // The sum keeps what is typed apart from what comes of it.
-            self.line(&format!("echo settled-$(({round}+0))-"))?;
-            let found = self.expect_within(&format!("settled-{round}-"), TRY);
+        loop {
+            self.line(line)?;
+            let found = self.expect_within(effect, TRY);
             if found.is_ok() || start.elapsed() > DEADLINE {
-                found?;
-                break;
+                return found;
             }
         }
-        self.expect(prompt)
     }
 
     /// Waits until the condition holds.
@@ -141,8 +138,7 @@ impl Session {
 
     /// Runs a command to its end and checks what `$?` is then.
     pub(crate) fn expect_status(&mut self, status: i32) -> Result<(), Stop> {
-        self.line("echo \"status-$?-\"")?;
-        self.expect(&format!("status-{status}-"))?;
+        self.insist("echo \"status-$?-\"", &format!("status-{status}-"))?;
         self.expect(PROMPT)
     }
 
@@ -150,8 +146,8 @@ impl Session {
     pub(crate) fn expect_terminal_back(&mut self) -> Result<(), Stop> {
         let shell = Pid::from_raw(i32::try_from(self.shell.id())?);
         assert_eq!(tcgetpgrp(&self.keyboard)?, shell, "the foreground is not the shell's");
-        self.line("stty -a | tr -s ' ;' '\\n' | grep -xE -- '-?(echo|icanon|isig)' | tr '\\n' +")?;
-        self.expect("isig+icanon+echo+")?;
+        let flags = "stty -a | tr -s ' ;' '\\n' | grep -xE -- '-?(echo|icanon|isig)' | tr '\\n' +";
+        self.insist(flags, "isig+icanon+echo+")?;
         self.expect(PROMPT)
     }
 
