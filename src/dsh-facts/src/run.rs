@@ -128,7 +128,7 @@ pub struct StdioGrant {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The command is confined and about to be executed.
+    /// The command is confined, and executed without waiting for this line to be read.
     Started {
         /// Version of this shape: 1.
         version: u32,
