@@ -24,6 +24,9 @@ pub struct Facts {
     /// The workspace's exact bytes, when they are not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_base64: Option<String>,
+    /// Every root that the command may write, as resolved, as text.
+    #[serde(default)]
+    pub writable: Vec<String>,
     /// The network in force, which a host can make less than what was asked for.
     pub network: Network,
     /// How complete the enforcement is; null where nothing is confined or nothing was applied.

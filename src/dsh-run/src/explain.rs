@@ -83,15 +83,7 @@ fn writable(plan: &Plan) -> Vec<String> {
     if !plan.mode.confines() {
         return vec!["/".to_owned()];
     }
-    match (&plan.command.mounts, &plan.command.confinement) {
-        (Some(mounts), _) => mounts.writable.iter().map(|one| text(one.root.path())).collect(),
-        (None, Some(confinement)) => confinement
-            .landlock
-            .iter()
-            .flat_map(|landlock| landlock.writable.iter().map(text))
-            .collect(),
-        (None, None) => Vec::new(),
-    }
+    plan.writable.iter().map(|root| text(root.path())).collect()
 }
 
 fn layers(plan: &Plan) -> Vec<&'static str> {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use dsh_facts::{Event, Facts, VERSION};
 use dsh_sandbox::{Plan, Request, RequestError, SandboxError, check_governing_file, enforcement};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, open, openat, renameat};
-use nix::sys::stat::Mode;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::stat::{FileStat, Mode, fstat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
 use crate::arguments::RunOptions;
@@ -57,6 +58,7 @@ impl FactsOutput {
             if OFlag::from_bits_truncate(flags) & OFlag::O_ACCMODE == OFlag::O_RDONLY {
                 return Err(failed(Errno::EBADF));
             }
+            check_stream(&copy, number, request)?;
             return Ok(Self::Stream(File::from(copy)));
         }
         Ok(Self::None)
@@ -100,10 +102,38 @@ impl FactsOutput {
     }
 }
 
-/// Writes one line. A reader that has gone away does not change what the command did.
+/// A stream that the command writes too, or a file that it could replace, is no record of the run.
+fn check_stream(stream: &OwnedFd, number: i32, request: &Request) -> Result<(), Error> {
+    let failed = |errno| Error::FactsDescriptor { number, errno };
+    let stat = fstat(stream).map_err(failed)?;
+    let identity = |stat: &FileStat| (stat.st_dev, stat.st_ino);
+    let shared = [fstat(std::io::stdin()), fstat(std::io::stdout()), fstat(std::io::stderr())]
+        .into_iter()
+        .flatten()
+        .any(|other| identity(&other) == identity(&stat));
+    let is_null = stat.st_rdev != 0;
+    if shared && !is_null {
+        return Err(failed(Errno::EADDRINUSE));
+    }
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd()));
+    if let Ok(path) = name
+        && path.is_absolute()
+        && let Err(error @ RequestError::GoverningFile { .. }) =
+            check_governing_file("facts file", &path, request)
+    {
+        return Err(SandboxError::from(error).into());
+    }
+    Ok(())
+}
+
+/// Writes one line. A reader that has gone away, or does not read, does not change what becomes of
+/// the command: its line is lost.
 fn line(stream: &mut File, event: &Event) {
-    if let Ok(mut text) = serde_json::to_vec(event) {
-        text.push(b'\n');
+    const PATIENCE: u16 = 1000; // milliseconds
+    let Ok(mut text) = serde_json::to_vec(event) else { return };
+    text.push(b'\n');
+    let mut ready = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
+    if poll(&mut ready, PATIENCE) == Ok(1) {
         let _ = stream.write_all(&text);
     }
 }

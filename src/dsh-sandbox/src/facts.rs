@@ -29,6 +29,7 @@ pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
         mode: plan.mode,
         workspace: text(plan.workspace.path()),
         workspace_base64: base64_if_not_utf8(plan.workspace.path()),
+        writable: plan.writable.iter().map(|root| text(root.path())).collect(),
         network: plan.network,
         enforcement: enforcement(plan, layers),
         exit: Some(exit),
@@ -69,6 +70,7 @@ pub fn refused(request: &Request, error: RunError) -> Facts {
         mode: request.mode(),
         workspace: text(workspace),
         workspace_base64: base64_if_not_utf8(workspace),
+        writable: Vec::new(),
         network: request.network.unwrap_or(if request.mode().confines() {
             dsh_facts::Network::Loopback
         } else {

@@ -121,8 +121,10 @@ pub struct Confinement {
 pub struct LandlockPlan {
     /// The kernel's ABI.
     pub abi: u32,
-    /// Directories below which everything may be written.
-    pub writable: Vec<OsString>,
+    /// Roots below which everything may be written.
+    pub roots: Vec<Root>,
+    /// The scratch, of which the same holds.
+    pub scratch: Vec<OsString>,
     /// Device nodes and directories of them that may be opened for writing, where they exist.
     pub devices: Vec<OsString>,
     /// Keep abstract unix sockets of others out of reach; needed where the network is the host's.

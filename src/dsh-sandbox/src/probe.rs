@@ -153,7 +153,8 @@ fn own_mounts() -> MountPlan {
 fn landlocked(abi: u32) -> CommandPlan {
     let landlock = LandlockPlan {
         abi,
-        writable: Vec::new(),
+        roots: Vec::new(),
+        scratch: Vec::new(),
         devices: vec!["/dev/null".into()],
         scope_abstract_sockets: true,
     };

@@ -80,7 +80,7 @@ pub fn resolve(
 
     let temporary = row.own_mounts.then(temporary_directory).flatten();
     let stdio = match descriptors {
-        Some(descriptors) => stdio::plan(descriptors, row.own_mounts)?,
+        Some(descriptors) => stdio::plan(descriptors, row.own_mounts, network)?,
         None => StdioPlan::PASS,
     };
     let writable: Vec<&Path> = roots.writable.iter().map(Root::path).collect();
@@ -250,16 +250,17 @@ fn landlock_plan(
     temporary: Option<OsString>,
     network: Network,
 ) -> LandlockPlan {
-    let mut writable: Vec<OsString> = roots.writable.iter().map(|root| root.path.clone()).collect();
+    let mut scratch: Vec<OsString> = Vec::new();
     let mut devices: Vec<OsString> = DEVICES.iter().map(OsString::from).collect();
     if row.own_mounts {
-        writable.extend(temporary);
-        writable.push("/dev/shm".into());
+        scratch.extend(temporary);
+        scratch.push("/dev/shm".into());
         devices.extend(OWN_DEVICES.iter().map(OsString::from));
     }
     LandlockPlan {
         abi,
-        writable,
+        roots: roots.writable.clone(),
+        scratch,
         devices,
         // In a private network the abstract sockets are the world's own, and its background
         // servers must stay in reach.

@@ -9,8 +9,10 @@ use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
+use dsh_facts::Network;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
+use nix::sys::socket::{SockType, UnixAddr, getpeername, getsockopt, sockopt};
 use nix::sys::stat::{FileStat, SFlag, fstat, major, minor};
 use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{Whence, isatty, lseek};
@@ -92,10 +94,11 @@ const DEVICES: [(u64, u64, &str); 5] =
 pub(crate) fn plan(
     descriptors: [BorrowedFd<'_>; 3],
     own_mounts: bool,
+    network: Network,
 ) -> Result<StdioPlan, RequestError> {
     let mut result = StdioPlan::PASS;
     for (slot, (number, descriptor)) in result.descriptors.iter_mut().zip((0..).zip(descriptors)) {
-        *slot = plan_one(number, descriptor, own_mounts, &mut result.terminal)?;
+        *slot = plan_one(number, descriptor, own_mounts, network, &mut result.terminal)?;
     }
     Ok(result)
 }
@@ -104,6 +107,7 @@ fn plan_one(
     number: i32,
     descriptor: BorrowedFd<'_>,
     own_mounts: bool,
+    network: Network,
     terminal: &mut Option<OsString>,
 ) -> Result<Stdio, RequestError> {
     let refuse = |what, remedy| Err(RequestError::Stdio { descriptor: number, what, remedy });
@@ -131,6 +135,10 @@ fn plan_one(
             refuse("a device that the sandbox does not have", "a file, a pipe or /dev/null")
         }
         SFlag::S_IFCHR if own_mounts => Ok(device(descriptor, &stat, access, terminal)),
+        SFlag::S_IFSOCK if network != Network::Host && !stays_connected(descriptor) => refuse(
+            "a socket that can be connected to others, in the host's network",
+            "a pipe, a connected unix stream socket, or --network host",
+        ),
         SFlag::S_IFREG | SFlag::S_IFCHR | SFlag::S_IFIFO | SFlag::S_IFSOCK => Ok(Stdio::Pass),
         _ => refuse("neither a file, a pipe, a socket nor a terminal", "a pipe or /dev/null"),
     }
@@ -149,6 +157,15 @@ fn reopen(descriptor: BorrowedFd<'_>, stat: &FileStat) -> Stdio {
         },
         _ => Stdio::Pump,
     }
+}
+
+/// Whether a socket can only ever talk to whom it talks now: a connected unix stream. Any other can
+/// be connected anew, and lives in the network in which it was made (AF_UNSPEC frees even a
+/// connected TCP socket).
+fn stays_connected(descriptor: BorrowedFd<'_>) -> bool {
+    let kind = getsockopt(&descriptor, sockopt::SockType);
+    let stream = matches!(kind, Ok(SockType::Stream | SockType::SeqPacket));
+    stream && getpeername::<UnixAddr>(descriptor.as_raw_fd()).is_ok()
 }
 
 /// Whether a pipe has a name on the host, with a mode and an owner that fchmod would change.
@@ -226,7 +243,7 @@ mod tests {
         let null = File::options().read(true).write(true).open("/dev/null").expect("/dev/null");
         let mut descriptors = [null.as_fd(), null.as_fd(), null.as_fd()];
         descriptors[number] = file.as_fd();
-        plan(descriptors, true).map(|plan| plan.descriptors[number].clone())
+        plan(descriptors, true, Network::Loopback).map(|plan| plan.descriptors[number].clone())
     }
 
     #[test]
@@ -269,6 +286,19 @@ mod tests {
         assert!(one(0, &named).is_err(), "its name leads nowhere");
         let (reader, _writer) = std::io::pipe().expect("pipe");
         assert_eq!(one(0, &File::from(std::os::fd::OwnedFd::from(reader))), Ok(Stdio::Pass));
+    }
+
+    #[test]
+    fn of_sockets_only_a_connected_unix_stream_passes() {
+        let (stream, _peer) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let stream = File::from(std::os::fd::OwnedFd::from(stream));
+        assert_eq!(one(0, &stream), Ok(Stdio::Pass));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let tcp = std::net::TcpStream::connect(listener.local_addr().expect("an address"));
+        let tcp = File::from(std::os::fd::OwnedFd::from(tcp.expect("connected")));
+        assert!(one(0, &tcp).is_err());
+        let (datagram, _peer) = std::os::unix::net::UnixDatagram::pair().expect("a pair");
+        assert!(one(0, &File::from(std::os::fd::OwnedFd::from(datagram))).is_err());
     }
 
     #[test]

@@ -38,7 +38,18 @@ pub(crate) fn restrict(plan: &LandlockPlan, grants: &[BorrowedFd<'_>]) -> Result
         }
     }
     let mut ruleset = ruleset.create().map_err(|error| failed("create_ruleset", &error))?;
-    for path in plan.writable.iter().map(Path::new) {
+    for root in &plan.roots {
+        let failed = |step, errno| LayerError::new(LAYER, step, errno).at(&root.path);
+        let directory = open_path(root.path()).map_err(|errno| failed("open", errno))?;
+        let found = fstat(&directory).map_err(|errno| failed("fstat", errno))?;
+        if (found.st_dev, found.st_ino) != (root.device, root.inode) {
+            // Another directory, or a symbolic link to one, has taken the name since the plan was
+            // made.
+            return Err(failed("compare", Errno::ESTALE));
+        }
+        add(&mut ruleset, &directory, writes)?;
+    }
+    for path in plan.scratch.iter().map(Path::new) {
         let directory = open_path(path).step(LAYER, "open").map_err(|error| error.at(path))?;
         add(&mut ruleset, &directory, writes)?;
     }
