@@ -51,6 +51,16 @@ pub fn duplicate(number: RawFd) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
+/// Marks the descriptor with this number close-on-exec.
+///
+/// # Errors
+///
+/// `EBADF` when nothing is open under it.
+pub fn close_on_exec(number: RawFd) -> Result<()> {
+    // SAFETY: fcntl with this command takes integers; a number that is not open is EBADF.
+    Errno::result(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
+}
+
 /// Makes `number`, which must be above the standard three, a copy of the descriptor that survives
 /// exec.
 ///

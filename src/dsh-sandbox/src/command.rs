@@ -13,56 +13,81 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Pid, getpid, setpgid, tcsetpgrp};
 
 use crate::error::{LayerError, Step, errno_of};
+use crate::image::{self, HandedOver};
 use crate::layers::{Applied, capabilities, descriptors, enforce, landlock, limits, seccomp};
 use crate::plan::{CommandPlan, Confinement};
 use crate::protocol::{self, Event};
 use crate::stdio::Stdio;
 
 /// Becomes the command. Reports over `status`, which exec closes.
+///
+/// With an `image`, executes that first; see [`crate::image`].
 pub(crate) fn become_command(
     plan: &CommandPlan,
+    packed: BorrowedFd<'_>,
+    image: Option<&OwnedFd>,
     stdio: &[OwnedFd; 3],
     script: Option<&OwnedFd>,
     status: BorrowedFd<'_>,
 ) -> ! {
-    let report = |event: &Event| {
-        // Nobody left to tell: the warden is dead, and so will this process be.
-        let _ = protocol::send(status, event, &[]);
-    };
-    match prepare(plan, stdio, script) {
-        Err(error) => report(&Event::Failed(error)),
+    if let Err(error) = descriptors::install(stdio) {
+        report(status, &Event::Failed(error));
+        exit_now(0);
+    }
+    if let Some(image) = image {
+        let error = image::execute(image.as_fd(), packed, status, script.map(AsFd::as_fd));
+        report(status, &Event::Failed(error));
+        exit_now(0);
+    }
+    finish(plan, script, status)
+}
+
+/// Goes on in the image, with what it was executed with.
+pub(crate) fn resume(handed: HandedOver) -> ! {
+    let status = handed.status.as_fd();
+    match protocol::unpack::<CommandPlan>(handed.plan).step(Layer::Descriptors, "unpack") {
+        Ok(plan) => finish(&plan, handed.script.as_ref(), status),
+        Err(error) => report(status, &Event::Failed(error)),
+    }
+    exit_now(0)
+}
+
+fn finish(plan: &CommandPlan, script: Option<&OwnedFd>, status: BorrowedFd<'_>) -> ! {
+    match prepare(plan, script) {
+        Err(error) => report(status, &Event::Failed(error)),
         Ok(layers) => {
             // The warden puts in the pid as it sees it, from the message's credentials.
-            report(&Event::Confined { pid: 0, layers });
+            report(status, &Event::Confined { pid: 0, layers });
             if let Some((program, arguments)) = plan.command.split_first() {
                 let error = Command::new(program)
                     .args(arguments)
                     .env_clear()
                     .envs(plan.environment.iter().map(|(name, value)| (name, value)))
                     .exec();
-                report(&Event::NotExecuted(errno_of(&error) as i32));
+                report(status, &Event::NotExecuted(errno_of(&error) as i32));
             }
         }
     }
     exit_now(0)
 }
 
-fn prepare(
-    plan: &CommandPlan,
-    stdio: &[OwnedFd; 3],
-    script: Option<&OwnedFd>,
-) -> Result<Vec<Applied>, LayerError> {
-    own_process_group(plan.foreground.then(|| stdio[0].as_fd()))?;
+fn report(status: BorrowedFd<'_>, event: &Event) {
+    // Nobody left to tell: the warden is dead, and so will this process be.
+    let _ = protocol::send(status, event, &[]);
+}
+
+fn prepare(plan: &CommandPlan, script: Option<&OwnedFd>) -> Result<Vec<Applied>, LayerError> {
+    let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    own_process_group(plan.foreground.then(|| input.as_fd()))?;
     let mut layers = Vec::new();
     let grants: Vec<BorrowedFd<'_>> = plan
         .stdio
         .descriptors
         .iter()
-        .zip(stdio)
+        .zip([input.as_fd(), output.as_fd(), error.as_fd()])
         .filter(|(kind, _)| matches!(kind, Stdio::Grant { .. }))
-        .map(|(_, descriptor)| descriptor.as_fd())
+        .map(|(_, descriptor)| descriptor)
         .collect();
-    descriptors::install(stdio)?;
     umask(Mode::from_bits_truncate(plan.umask));
     if let Some(confinement) = &plan.confinement {
         confine(confinement, &grants, &mut layers)?;

@@ -1,4 +1,4 @@
-//! Being the warden of another instance of the same program.
+//! Being the warden of another instance of the same program, or the process that becomes a command.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 use nix::unistd::getppid;
 
-use crate::warden;
+use crate::{command, image, warden};
 
 /// The argv[0] that asks for it.
 pub(crate) const ARGV0: &str = "dsh-warden";
@@ -17,8 +17,15 @@ pub(crate) const ARGV0: &str = "dsh-warden";
 /// the name and, as standard input, a sequenced-packet socket whose other end the parent made, so
 /// no command line and no environment turns a program into a warden by accident.
 pub fn dispatch() {
-    let asked = std::env::args_os().next().is_some_and(|name| name.as_bytes() == ARGV0.as_bytes());
-    if !asked {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    if name.as_bytes() == image::ARGV0.as_bytes() {
+        if let Ok(handed) = image::take_over(arguments) {
+            command::resume(handed);
+        }
+        return;
+    }
+    if name.as_bytes() != ARGV0.as_bytes() {
         return;
     }
     let input = std::io::stdin();

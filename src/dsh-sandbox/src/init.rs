@@ -20,6 +20,7 @@ use nix::unistd::{Pid, chdir};
 
 use crate::command::become_command;
 use crate::error::{LayerError, Step};
+use crate::image;
 use crate::layers::{Applied, capabilities, descriptors, enforce, mount, proc};
 use crate::plan::{CommandPlan, Workdir};
 use crate::protocol::{self, Event};
@@ -28,6 +29,8 @@ use crate::survivors;
 /// What a command's init gets from the warden.
 pub(crate) struct Inherited {
     pub(crate) plan: CommandPlan,
+    /// The plan as it came.
+    pub(crate) packed: OwnedFd,
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) script: Option<OwnedFd>,
     pub(crate) status: OwnedFd,
@@ -35,16 +38,19 @@ pub(crate) struct Inherited {
 
 /// Runs the command to its end. Never returns.
 pub(crate) fn run(inherited: Inherited) -> ! {
-    let Inherited { plan, mut stdio, script, status } = inherited;
+    let Inherited { plan, packed, mut stdio, script, status } = inherited;
     let _ = set_name(c"dsh-init");
     let outcome = match set_up(&plan, &mut stdio) {
-        Ok(layers) => match enter_workdir(&plan.workdir) {
-            Ok(()) => start(&plan, &stdio, script.as_ref(), &status, layers),
+        Ok((layers, image)) => match enter_workdir(&plan.workdir) {
+            Ok(()) => start(&plan, &status, layers, || {
+                let (image, script) = (image.as_ref(), script.as_ref());
+                become_command(&plan, packed.as_fd(), image, &stdio, script, status.as_fd())
+            }),
             Err(errno) => Err(Event::WorkdirUnseen(errno as i32)),
         },
         Err(error) => Err(Event::Failed(error)),
     };
-    drop((stdio, script));
+    drop((stdio, script, packed));
     match outcome {
         Err(event) => {
             let _ = protocol::send(status.as_fd(), &event, &[]);
@@ -61,8 +67,11 @@ pub(crate) fn run(inherited: Inherited) -> ! {
     exit_now(0)
 }
 
-/// The layers that are applied around the command.
-fn set_up(plan: &CommandPlan, stdio: &mut [OwnedFd; 3]) -> Result<Vec<Applied>, LayerError> {
+/// The layers that are applied around the command, and the image that becomes it.
+fn set_up(
+    plan: &CommandPlan,
+    stdio: &mut [OwnedFd; 3],
+) -> Result<(Vec<Applied>, Option<OwnedFd>), LayerError> {
     let own = |errno: Errno, step| LayerError::new(Layer::PidNamespace, step, errno);
     if plan.pid_namespace {
         // Right below the warden, which has one thread; were it already dead, the status socket
@@ -72,6 +81,7 @@ fn set_up(plan: &CommandPlan, stdio: &mut [OwnedFd; 3]) -> Result<Vec<Applied>, 
         set_child_subreaper(true).map_err(|errno| own(errno, "PR_SET_CHILD_SUBREAPER"))?;
     }
     let mut layers = Vec::new();
+    let mut image = None;
     if plan.pid_namespace {
         layers.push(Applied::plainly(Layer::PidNamespace));
     }
@@ -79,6 +89,7 @@ fn set_up(plan: &CommandPlan, stdio: &mut [OwnedFd; 3]) -> Result<Vec<Applied>, 
         umask(Mode::empty());
         layers.push(enforce(Layer::Mount, || {
             let tree = mount::make_read_only(mounts, plan.stdio.terminal.as_ref())?;
+            image = Some(image::open()?);
             descriptors::reopen_files(&plan.stdio, stdio)?;
             mount::add_own(tree, mounts)?;
             descriptors::reopen_devices(&plan.stdio, stdio)
@@ -90,7 +101,7 @@ fn set_up(plan: &CommandPlan, stdio: &mut [OwnedFd; 3]) -> Result<Vec<Applied>, 
             Applied { state: State::Partial, ..enforce(Layer::Proc, proc::mask)? }
         });
     }
-    Ok(layers)
+    Ok((layers, image))
 }
 
 /// Enters the directory of the plan; `ESTALE` when another one has its name in here.
@@ -112,10 +123,9 @@ fn enter_workdir(workdir: &Workdir) -> Result<(), Errno> {
 /// Forks the command, and puts itself out of its reach.
 fn start(
     plan: &CommandPlan,
-    stdio: &[OwnedFd; 3],
-    script: Option<&OwnedFd>,
     status: &OwnedFd,
     layers: Vec<Applied>,
+    become_command: impl FnOnce(),
 ) -> Result<Pid, Event> {
     let failed = |error: LayerError| Event::Failed(error);
     let own = |errno: Errno, step| Event::Failed(LayerError::new(Layer::PidNamespace, step, errno));
@@ -128,7 +138,10 @@ fn start(
     }
     let forked = fork(CloneFlags::empty()).step(Layer::PidNamespace, "fork").map_err(failed)?;
     match forked {
-        Fork::Child => become_command(plan, stdio, script, status.as_fd()),
+        Fork::Child => {
+            become_command();
+            exit_now(0)
+        }
         Fork::Parent { child, .. } => Ok(child),
     }
 }

@@ -19,6 +19,7 @@ mod facts;
 mod gaps;
 mod governing_file;
 mod host;
+mod image;
 mod init;
 mod ladder;
 mod layers;

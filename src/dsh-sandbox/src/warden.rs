@@ -312,8 +312,9 @@ fn start(mut received: Vec<OwnedFd>) -> Result<Running, LayerError> {
     }
     let script = received.drain(4..).next();
     let malformed = |_| LayerError::new(layer, "receive", Errno::EPROTO);
-    let [plan, input, output, error] = <[OwnedFd; 4]>::try_from(received).map_err(malformed)?;
-    let plan: CommandPlan = protocol::unpack(plan).step(layer, "unpack")?;
+    let [packed, input, output, error] = <[OwnedFd; 4]>::try_from(received).map_err(malformed)?;
+    let copy = packed.try_clone().step(layer, "dup")?;
+    let plan: CommandPlan = protocol::unpack(copy).step(layer, "unpack")?;
     let mut stdio = [input, output, error];
     let mut pumps = Vec::new();
     for (kind, descriptor) in plan.stdio.descriptors.iter().zip(&mut stdio) {
@@ -343,13 +344,13 @@ fn start(mut received: Vec<OwnedFd>) -> Result<Running, LayerError> {
         }),
         Fork::Child => {
             let mut kept: Vec<BorrowedFd<'_>> = stdio.iter().map(AsFd::as_fd).collect();
-            kept.push(there.as_fd());
+            kept.extend([there.as_fd(), packed.as_fd()]);
             kept.extend(script.iter().map(AsFd::as_fd));
             if descriptors::close_all_but(&kept).is_err() {
                 exit_now(0);
             }
             std::mem::forget(here); // closed with the rest
-            init::run(Inherited { plan, stdio, script, status: there })
+            init::run(Inherited { plan, packed, stdio, script, status: there })
         }
     }
 }
