@@ -9,6 +9,8 @@ mod arguments;
 mod descriptors;
 #[path = "command_line/environment.rs"]
 mod environment;
+#[path = "command_line/findings.rs"]
+mod findings;
 #[path = "command_line/limits.rs"]
 mod limits;
 #[path = "command_line/refusals.rs"]
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
             ("arguments", arguments::TESTS),
             ("descriptors", descriptors::TESTS),
             ("environment", environment::TESTS),
+            ("findings", findings::TESTS),
             ("limits", limits::TESTS),
             ("refusals", refusals::TESTS),
             ("roots", roots::TESTS),
