@@ -1,11 +1,13 @@
 //! The workspace and the writable roots: resolved once, checked, and merged.
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use dsh_facts::SandboxMode;
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::{Mode, fstat};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{RequestError, errno_of};
@@ -78,6 +80,8 @@ pub(crate) fn current_directory() -> Result<PathBuf, RequestError> {
         .map_err(|error| RequestError::CurrentDirectory { errno: errno_of(&error) as i32 })
 }
 
+/// Opens the directory once: its inode and the name that the kernel has for it belong together,
+/// whatever becomes of the names on the way.
 fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Root, RequestError> {
     let failed = |errno: Errno| RequestError::Root {
         role,
@@ -85,12 +89,12 @@ fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Root, Req
         path: path.to_owned(),
         errno: errno as i32,
     };
-    let canonical = path.canonicalize().map_err(|error| failed(errno_of(&error)))?;
-    let metadata = canonical.metadata().map_err(|error| failed(errno_of(&error)))?;
-    if !metadata.is_dir() {
-        return Err(failed(Errno::ENOTDIR));
-    }
-    Ok(Root { path: canonical.into(), device: metadata.dev(), inode: metadata.ino() })
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let directory = open(path, flags, Mode::empty()).map_err(failed)?;
+    let found = fstat(&directory).map_err(failed)?;
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+        .map_err(|error| failed(errno_of(&error)))?;
+    Ok(Root { path: name.into(), device: found.st_dev, inode: found.st_ino })
 }
 
 /// Refuses a root whose being writable would undo the rung.
