@@ -27,6 +27,19 @@ pub struct Facts {
     /// Every root that the command may write, as resolved, as text.
     #[serde(default)]
     pub writable: Vec<String>,
+    /// The profile in use, as it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// What the command could not read, as resolved, as text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
+    /// What of the writable roots it could not write, as resolved, as text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
+    /// Hidden and protected paths, and writable roots of the profile, that did not exist, so that
+    /// there was nothing to hide, protect or give.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// The network in force, which a host can make less than what was asked for.
     pub network: Network,
     /// How complete the enforcement is; null where nothing is confined or nothing was applied.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dsh_facts::{Network, SandboxMode};
-use dsh_sandbox::{EnvironmentRequest, Request};
+use dsh_sandbox::{EnvironmentRequest, Profile, Request, ScratchSize};
 
 use crate::error::Error;
 use crate::units;
@@ -19,7 +19,7 @@ use crate::units;
     name = "dsh-run",
     version,
     args_conflicts_with_subcommands = true,
-    override_usage = "dsh-run [OPTIONS] -- CMD [ARG]...\n       dsh-run [OPTIONS] -c TEXT [-- ARG...]\n       dsh-run [OPTIONS] --script FILE|- [-- ARG...]\n       dsh-run doctor | explain | schema"
+    override_usage = "dsh-run [OPTIONS] -- CMD [ARG]...\n       dsh-run [OPTIONS] -c TEXT [-- ARG...]\n       dsh-run [OPTIONS] --script FILE|- [-- ARG...]\n       dsh-run doctor | explain | profiles | schema | completions | man"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -35,8 +35,14 @@ pub(crate) enum Action {
     Doctor(DoctorOptions),
     /// Say what a run with these options would be confined to, without running it
     Explain(Box<ExplainOptions>),
+    /// List the profiles, or show one
+    Profiles(ProfilesOptions),
     /// Print the JSON Schema of the facts
     Schema,
+    /// Print the completions of a shell, for its own directory of them
+    Completions(CompletionsOptions),
+    /// Print the manual page
+    Man,
 }
 
 #[derive(Debug, Args)]
@@ -44,6 +50,29 @@ pub(crate) struct DoctorOptions {
     /// Print JSON alone
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfilesOptions {
+    #[command(subcommand)]
+    pub(crate) action: Option<ProfilesAction>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfilesAction {
+    /// Show a profile with all that it extends
+    Show {
+        /// A profile by name, or by the path of its file
+        #[arg(value_name = "NAME|FILE")]
+        profile: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsOptions {
+    /// Which shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
@@ -58,15 +87,24 @@ pub(crate) struct ExplainOptions {
 /// The options of a run.
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// read-only, workspace-write or danger-full-access
-    #[arg(long, default_value = "read-only", value_name = "MODE", hide_possible_values = true)]
-    mode: SandboxMode,
+    /// read-only, workspace-write or danger-full-access [default: the profile's, or read-only]
+    #[arg(long, value_name = "MODE")]
+    mode: Option<SandboxMode>,
+    /// A profile by name, or by the path of its file; the other options only narrow it
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
     /// The workspace [default: the current directory]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
     /// One more directory that workspace-write may write; repeatable
     #[arg(long, value_name = "DIR")]
     writable: Vec<PathBuf>,
+    /// A file or directory that the command cannot read; repeatable
+    #[arg(long, value_name = "PATH")]
+    hide: Vec<PathBuf>,
+    /// A file or directory that stays read-only within what is writable; repeatable
+    #[arg(long, value_name = "PATH")]
+    protect: Vec<PathBuf>,
     /// Let a writable directory be or hold the home directory
     #[arg(long)]
     allow_home: bool,
@@ -86,8 +124,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pids: Option<u32>,
     /// The size of the private /tmp and /dev/shm together [default: a quarter of the memory]
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
-    scratch_size: Option<u64>,
+    #[arg(long, value_name = "SIZE")]
+    scratch_size: Option<ScratchSize>,
     /// Write the facts of the run to this file, at its end
     #[arg(long, value_name = "FILE", conflicts_with = "facts_fd")]
     pub(crate) facts: Option<PathBuf>,
@@ -139,7 +177,13 @@ impl RunOptions {
     pub(crate) fn request(&self) -> Result<Request, Error> {
         let set = self.env.iter().map(assignment).collect::<Result<_, _>>()?;
         Ok(Request {
-            mode: Some(self.mode),
+            mode: self.mode,
+            profile: match &self.profile {
+                Some(name) => Some(Profile::load(name)?),
+                None => None,
+            },
+            hidden: self.hide.clone(),
+            protected: self.protect.clone(),
             workspace: self.workspace.clone(),
             writable: self.writable.clone(),
             allow_home: self.allow_home,
@@ -151,6 +195,7 @@ impl RunOptions {
                 inherited: std::env::vars_os().collect(),
                 clear: self.clear_env,
                 pass: self.pass_env.clone(),
+                drop: Vec::new(),
                 set,
             },
             command: self.command_line(),

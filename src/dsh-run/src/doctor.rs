@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use serde_json::json;
 
 use crate::error::{Error, system};
-use crate::schema::print_json;
+use crate::output::print_json;
 
 /// Probes the host and prints the table. The status is 0 when both confined rungs run here, 1 when
 /// one does not, 2 when neither does.

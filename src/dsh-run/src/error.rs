@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use dsh_facts::{ErrorCode, RunError};
-use dsh_sandbox::{SandboxError, run_error};
+use dsh_sandbox::{ProfileError, SandboxError, run_error};
 use nix::errno::Errno;
 
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,8 @@ pub(crate) enum Error {
     SetUserId,
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
     #[error("{role} {}: {}: {remedy}", path.display(), describe(*errno))]
     File { role: &'static str, path: PathBuf, errno: Errno, remedy: &'static str },
     #[error("--facts-fd {number}: {}: name an open descriptor from 3 up that can be written", describe(*errno))]
@@ -43,7 +45,7 @@ impl Error {
             Self::File { errno, .. }
             | Self::FactsDescriptor { errno, .. }
             | Self::System { errno, .. } => Some(format!("{errno:?}")),
-            Self::Help(_) | Self::Usage(_) | Self::SetUserId => None,
+            Self::Help(_) | Self::Usage(_) | Self::Profile(_) | Self::SetUserId => None,
         };
         RunError {
             code: ErrorCode::InvalidRequest,

@@ -1,14 +1,15 @@
 //! `dsh-run explain`: what a run would be confined to, without running it.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use dsh_facts::text;
 use dsh_sandbox::{Plan, WardenProgram, probe, refused_calls, resolve};
 use serde_json::json;
 
 use crate::arguments::ExplainOptions;
-use crate::error::{Error, system};
-use crate::schema::print_json;
+use crate::error::{Error, one_line};
+use crate::output::{print, print_json};
 
 /// Probes the host, resolves the options, and prints the plan.
 pub(crate) fn explain(options: &ExplainOptions) -> Result<u8, Error> {
@@ -19,15 +20,13 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<u8, Error> {
     let host = probe(&WardenProgram::Fork)?;
     let plan = resolve(&request, &host, None)?;
     if options.json {
-        return print_json(&as_json(&plan)?);
+        return print_json(&as_json(&plan));
     }
-    std::io::Write::write_all(&mut std::io::stdout(), as_text(&plan)?.as_bytes())
-        .map_err(|error| system("write to standard output")(crate::error::errno(&error)))?;
-    Ok(0)
+    print(as_text(&plan).as_bytes())
 }
 
-fn as_json(plan: &Plan) -> Result<serde_json::Value, Error> {
-    let refused: Vec<_> = refused_calls(plan)?
+fn as_json(plan: &Plan) -> serde_json::Value {
+    let refused: Vec<_> = refused_calls(plan)
         .into_iter()
         .map(|rule| {
             json!({
@@ -38,11 +37,16 @@ fn as_json(plan: &Plan) -> Result<serde_json::Value, Error> {
             })
         })
         .collect();
-    Ok(json!({
+    json!({
         "version": 1,
         "mode": plan.mode,
         "workspace": text(plan.workspace.path()),
+        "profile": plan.profile,
         "writable": writable(plan),
+        "hidden": texts(&plan.hidden),
+        "protected": texts(&plan.protected),
+        "missing": texts(&plan.missing),
+        "scratch_size": scratch_size(plan),
         "network": plan.network,
         "layers": layers(plan),
         "gaps": plan.gaps,
@@ -50,20 +54,35 @@ fn as_json(plan: &Plan) -> Result<serde_json::Value, Error> {
         "filter_instructions":
             plan.command.confinement.as_ref().map_or(0, |confinement| confinement.filter.len()),
         "refused_calls": refused,
-    }))
+    })
 }
 
-fn as_text(plan: &Plan) -> Result<String, Error> {
+fn as_text(plan: &Plan) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(out, "{name:<12} {value}");
+        let _ = writeln!(out, "{name:<12} {}", one_line(&value));
     };
     line("mode", plan.mode.to_string());
+    if let Some(profile) = &plan.profile {
+        line("profile", profile.clone());
+    }
     line("workspace", text(plan.workspace.path()));
     let writable = writable(plan);
     line("writable", if writable.is_empty() { "nothing".to_owned() } else { writable.join(" ") });
+    for (name, paths) in [
+        ("hidden", texts(&plan.hidden)),
+        ("protected", texts(&plan.protected)),
+        ("missing", texts(&plan.missing)),
+    ] {
+        if !paths.is_empty() {
+            line(name, paths.join(" "));
+        }
+    }
     line("network", plan.network.to_string());
+    if let Some(size) = scratch_size(plan) {
+        line("scratch", size.to_owned());
+    }
     line("layers", layers(plan).join(" "));
     for gap in &plan.gaps {
         line("gap", format!("{}: {} (remedy: {})", gap.effect, gap.reason, gap.remedy));
@@ -72,11 +91,19 @@ fn as_text(plan: &Plan) -> Result<String, Error> {
         let names: Vec<_> = plan.environment_dropped.iter().map(text).collect();
         line("env dropped", names.join(" "));
     }
-    for rule in refused_calls(plan)? {
+    for rule in refused_calls(plan) {
         let some = if rule.conditional { " (some arguments)" } else { "" };
         line("refused", format!("{}: {}{some}: {}", rule.errno, rule.calls.join(" "), rule.why));
     }
-    Ok(out)
+    out
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(text).collect()
+}
+
+fn scratch_size(plan: &Plan) -> Option<&str> {
+    plan.command.mounts.as_ref().map(|mounts| mounts.scratch_size.as_str())
 }
 
 fn writable(plan: &Plan) -> Vec<String> {

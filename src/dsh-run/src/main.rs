@@ -7,10 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod completions;
 mod doctor;
 mod error;
 mod explain;
 mod facts_output;
+mod man;
+mod output;
+mod profiles;
 mod run;
 mod schema;
 mod script;
@@ -45,6 +49,9 @@ fn act() -> Result<u8, Error> {
         None => run::run(&arguments.run),
         Some(Action::Doctor(options)) => doctor::doctor(options.json),
         Some(Action::Explain(options)) => explain::explain(&options),
+        Some(Action::Profiles(options)) => profiles::profiles(&options),
         Some(Action::Schema) => schema::schema(),
+        Some(Action::Completions(options)) => completions::completions(options.shell),
+        Some(Action::Man) => man::man(),
     }
 }

@@ -1,4 +1,4 @@
-//! Durations and sizes as people write them.
+//! Durations as people write them.
 
 use std::time::Duration;
 
@@ -17,23 +17,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration = Duration::try_from_secs_f64(number * seconds)
         .map_err(|_| format!("'{text}' is too long"))?;
     if duration.is_zero() { Err("use more than 0".to_owned()) } else { Ok(duration) }
-}
-
-/// Parses a number of bytes, with K, M, G or T for powers of 1024, such as `2G`.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let (number, shift) = match text.chars().last() {
-        Some('K' | 'k') => (&text[..text.len() - 1], 10),
-        Some('M' | 'm') => (&text[..text.len() - 1], 20),
-        Some('G' | 'g') => (&text[..text.len() - 1], 30),
-        Some('T' | 't') => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    let bytes = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "use a number of bytes with K, M, G or T, such as 2G".to_owned())?;
-    if bytes == 0 { Err("use more than 0".to_owned()) } else { Ok(bytes) }
 }
 
 /// A number of digits and at most one point: no sign, no exponent, no `inf`.
@@ -58,14 +41,5 @@ mod tests {
             assert!(duration(bad).is_err(), "{bad}");
         }
         assert!(duration("99999999999999999999h").is_err());
-    }
-
-    #[test]
-    fn sizes() {
-        assert_eq!(size("4096"), Ok(4096));
-        assert_eq!(size("2G"), Ok(2 << 30));
-        for bad in ["", "G", "-1", "1.5G", "0", "99999999999T", "2GB"] {
-            assert!(size(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn confined(
     let mut result = Environment::default();
     for (name, value) in &request.inherited {
         let passed = request.pass.contains(name);
-        if runs_code(name) || (is_credential(name) && !passed) {
+        if runs_code(name) || request.drop.contains(name) || (is_credential(name) && !passed) {
             result.dropped.push(name.clone());
         } else if passed || !request.clear {
             result.variables.push((name.clone(), value.clone()));
@@ -75,16 +75,16 @@ pub(crate) fn confined(
 
 /// The environment of an unconfined command: the caller's, untouched but for what is asked.
 pub(crate) fn unconfined(request: &EnvironmentRequest) -> Environment {
-    let mut variables: Vec<_> = request
-        .inherited
-        .iter()
+    let (dropped, kept): (Vec<_>, Vec<_>) =
+        request.inherited.iter().cloned().partition(|(name, _)| request.drop.contains(name));
+    let mut variables: Vec<_> = kept
+        .into_iter()
         .filter(|(name, _)| !request.clear || request.pass.contains(name))
-        .cloned()
         .collect();
     for (name, value) in &request.set {
         set(&mut variables, name.clone(), value.clone());
     }
-    Environment { variables, dropped: Vec::new() }
+    Environment { variables, dropped: dropped.into_iter().map(|(name, _)| name).collect() }
 }
 
 fn set(variables: &mut Vec<(OsString, OsString)>, name: OsString, value: OsString) {

@@ -182,9 +182,37 @@ pub enum RequestError {
         /// `an argument` or `the environment`.
         what: &'static str,
     },
+    /// Something that goes beyond the profile in use.
+    #[error(
+        "{option} goes beyond the profile {profile}, which allows {allows}: a profile can only be narrowed"
+    )]
+    WiderThanProfile {
+        /// The option and its value.
+        option: String,
+        /// The profile.
+        profile: String,
+        /// What it allows.
+        allows: String,
+    },
+    /// A hidden path that holds what the command is to work in.
+    #[error("hidden path {} is or holds {}: name what the command does not need", path.display(), holds.display())]
+    HidesRoot {
+        /// The hidden path, as given.
+        path: PathBuf,
+        /// The workspace or writable root.
+        holds: PathBuf,
+    },
+    /// A profile names a path below the home directory, and there is none.
+    #[error(
+        "profile path {path}: HOME is not set to an absolute path: set it, or write the path out"
+    )]
+    NoHome {
+        /// The path as written.
+        path: String,
+    },
     /// A profile of ours that does not parse: a defect of this build.
     #[error("built-in profile {name}: {message}")]
-    Profile {
+    BuiltIn {
         /// Which one.
         name: &'static str,
         /// What is wrong with it.
@@ -228,6 +256,11 @@ pub enum SandboxError {
         /// The first of them.
         first: LayerError,
     },
+    /// Hidden or protected paths on a host where nothing can be mounted.
+    #[error(
+        "hidden and protected paths need mounts of the sandbox's own: {0}: the command was not run; drop them, or allow user namespaces"
+    )]
+    CarveOuts(LayerError),
     /// Full enforcement was required and there are gaps.
     #[error(
         "enforcement would be partial ({effects}): the command was not run; --require partial accepts it"

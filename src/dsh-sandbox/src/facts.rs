@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use dsh_facts::{
-    DenialSource, Enforcement, ErrorCode, Exit, Facts, LayerFact, Outcome, RunError, StdioGrant,
-    VERSION, base64_if_not_utf8, text,
+    DenialSource, Enforcement, ErrorCode, Exit, Facts, LayerFact, Network, Outcome, RunError,
+    StdioGrant, VERSION, base64_if_not_utf8, text,
 };
 use nix::errno::Errno;
 
 use crate::error::{LayerError, SandboxError, errno_name};
 use crate::plan::Plan;
+use crate::policy::Policy;
 use crate::request::Request;
 
 /// How complete the enforcement of a plan is, with these layers applied; none where nothing is
@@ -30,6 +31,10 @@ pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
         workspace: text(plan.workspace.path()),
         workspace_base64: base64_if_not_utf8(plan.workspace.path()),
         writable: plan.writable.iter().map(|root| text(root.path())).collect(),
+        profile: plan.profile.clone(),
+        hidden: plan.hidden.iter().map(text).collect(),
+        protected: plan.protected.iter().map(text).collect(),
+        missing: plan.missing.iter().map(text).collect(),
         network: plan.network,
         enforcement: enforcement(plan, layers),
         exit: Some(exit),
@@ -71,11 +76,11 @@ pub fn refused(request: &Request, error: RunError) -> Facts {
         workspace: text(workspace),
         workspace_base64: base64_if_not_utf8(workspace),
         writable: Vec::new(),
-        network: request.network.unwrap_or(if request.mode().confines() {
-            dsh_facts::Network::Loopback
-        } else {
-            dsh_facts::Network::Host
-        }),
+        profile: request.profile.as_ref().map(|profile| profile.name.clone()),
+        hidden: Vec::new(),
+        protected: Vec::new(),
+        missing: Vec::new(),
+        network: Policy::of(request).map_or(Network::Off, |policy| policy.network),
         enforcement: None,
         exit: None,
         denied: None,
@@ -104,7 +109,9 @@ pub fn run_error(error: &SandboxError) -> RunError {
         message: error.to_string(),
         remedy: match error {
             SandboxError::Unavailable { remedy, .. } => Some((*remedy).to_owned()),
-            SandboxError::Layer(_) => Some("dsh-run doctor".to_owned()),
+            SandboxError::Layer(_) | SandboxError::CarveOuts(_) => {
+                Some("dsh-run doctor".to_owned())
+            }
             _ => None,
         },
     }
@@ -112,7 +119,9 @@ pub fn run_error(error: &SandboxError) -> RunError {
 
 fn layer_error(error: &SandboxError) -> Option<&LayerError> {
     match error {
-        SandboxError::Layer(error) | SandboxError::Unavailable { first: error, .. } => Some(error),
+        SandboxError::Layer(error)
+        | SandboxError::CarveOuts(error)
+        | SandboxError::Unavailable { first: error, .. } => Some(error),
         _ => None,
     }
 }
@@ -123,6 +132,7 @@ fn code(error: &SandboxError) -> ErrorCode {
         SandboxError::Partial { .. } => ErrorCode::PartialEnforcement,
         SandboxError::RunnerFailed => ErrorCode::RunnerFailed,
         SandboxError::Layer(_)
+        | SandboxError::CarveOuts(_)
         | SandboxError::Unavailable { .. }
         | SandboxError::Warden { .. }
         | SandboxError::Threads => ErrorCode::SandboxUnavailable,

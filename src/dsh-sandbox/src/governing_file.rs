@@ -1,13 +1,14 @@
 //! Files that govern or record a run must not be the command's to replace: a facts file opened
 //! before the run can be renamed away and forged.
 
-use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use crate::error::RequestError;
+use crate::policy::Policy;
 use crate::request::Request;
 use crate::roots::{self, Root};
+use crate::walk::walk;
 
 /// Refuses a file below a writable root of the request. The file need not exist yet.
 ///
@@ -22,7 +23,7 @@ pub fn check_governing_file(
     if !request.mode().confines() {
         return Ok(());
     }
-    let writable = roots::resolve(request)?.writable;
+    let writable = roots::resolve(request, &Policy::of(request)?)?.writable;
     check_below(role, path, &writable)
 }
 
@@ -38,46 +39,17 @@ pub(crate) fn check_below(
     if writable.is_empty() {
         return Ok(());
     }
-    let mut here = PathBuf::from("/");
     let start = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // What is still to be walked, last component first.
-    let mut rest: Vec<OsString> = components(&start);
-    let mut links = 0;
-    while let Some(name) = rest.pop() {
-        if name == ".." {
-            here.pop();
-            continue;
-        }
-        if let Some(root) = root_of(&here, writable) {
+    for step in walk(&start).steps {
+        if let Some(root) = root_of(&step.directory, writable) {
             return Err(RequestError::GoverningFile {
                 role,
                 path: path.to_owned(),
                 root: root.path().to_owned(),
             });
         }
-        let next = here.join(&name);
-        match std::fs::read_link(&next) {
-            // As many as the kernel follows, path_resolution(7).
-            Ok(target) if links < 40 => {
-                links += 1;
-                if target.is_absolute() {
-                    here = PathBuf::from("/");
-                }
-                rest.extend(components(&target));
-            }
-            _ => here = next,
-        }
     }
     Ok(())
-}
-
-/// The names of a path in reverse; the root itself is none.
-fn components(path: &Path) -> Vec<OsString> {
-    path.components()
-        .rev()
-        .filter(|component| matches!(component, Component::Normal(_) | Component::ParentDir))
-        .map(|component| component.as_os_str().to_owned())
-        .collect()
 }
 
 /// The root that a directory is or lies in. Compared by inode, so that another name of the root (a

@@ -21,7 +21,8 @@ use nix::unistd::{Pid, chdir};
 use crate::command::become_command;
 use crate::error::{LayerError, Step};
 use crate::image;
-use crate::layers::{Applied, capabilities, descriptors, enforce, mount, proc};
+use crate::layers::carve_outs::Masks;
+use crate::layers::{Applied, capabilities, carve_outs, descriptors, enforce, mount, proc};
 use crate::plan::{CommandPlan, Workdir};
 use crate::protocol::{self, Event};
 use crate::survivors;
@@ -82,6 +83,7 @@ fn set_up(
     }
     let mut layers = Vec::new();
     let mut image = None;
+    let mut masks = None;
     if plan.pid_namespace {
         layers.push(Applied::plainly(Layer::PidNamespace));
     }
@@ -91,6 +93,7 @@ fn set_up(
             let tree = mount::make_read_only(mounts, plan.stdio.terminal.as_ref())?;
             image = Some(image::open()?);
             descriptors::reopen_files(&plan.stdio, stdio)?;
+            masks = Masks::make(&mounts.carve_outs)?;
             mount::add_own(tree, mounts)?;
             descriptors::reopen_devices(&plan.stdio, stdio)
         })?);
@@ -100,6 +103,8 @@ fn set_up(
             // The host's /proc, with its processes: the read-only tree has it, and some of it goes.
             Applied { state: State::Partial, ..enforce(Layer::Proc, proc::mask)? }
         });
+        // Last: a /proc of its own is refused where something covers a part of the one in sight.
+        carve_outs::apply(&mounts.carve_outs, masks.as_ref())?;
     }
     Ok((layers, image))
 }

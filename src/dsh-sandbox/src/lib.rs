@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod carve_outs;
 mod command;
 mod dispatch;
 mod environment;
@@ -25,6 +26,7 @@ mod ladder;
 mod layers;
 mod mountinfo;
 mod plan;
+mod policy;
 mod probe;
 mod process_limit;
 mod profile;
@@ -35,14 +37,18 @@ mod request;
 mod resolve;
 mod roots;
 mod run;
+mod rung;
+mod scratch_size;
 mod seccomp_program;
 mod seccomp_rules;
 mod stdio;
 mod survivors;
 mod syscalls;
+mod walk;
 mod warden;
 mod warden_handle;
 
+pub use carve_outs::{CarveOut, Treatment};
 pub use dispatch::dispatch;
 pub use dsh_kernel::descriptors::duplicate as duplicate_descriptor;
 pub use error::{LayerError, RequestError, SandboxError};
@@ -56,11 +62,13 @@ pub use plan::{
     WorldPlan, WritableRoot,
 };
 pub use probe::probe;
+pub use profile::{Place, Profile, ProfileError, profile_directory, profile_names};
 pub use protocol::Event;
 pub use refused_calls::{RefusedCalls, refused_calls};
 pub use request::{EnvironmentRequest, Request};
 pub use resolve::resolve;
 pub use roots::Root;
 pub use run::Run;
+pub use scratch_size::{NoSize, ScratchSize};
 pub use stdio::{Stdio, StdioPlan};
 pub use warden_handle::{Warden, WardenProgram};

@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Mount {
     /// The number by which /proc/self/fdinfo names it too.
     pub(crate) id: u64,
+    /// The file system: its major and minor device number.
+    pub(crate) device: String,
+    /// What of the file system it shows.
+    pub(crate) root: PathBuf,
     /// Where it is attached.
     pub(crate) point: PathBuf,
     /// Its own options, such as `rw,nosuid,relatime`.
@@ -66,11 +70,15 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     // a lone dash.
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let point = fields.nth(3)?;
+    let device = fields.nth(1)?;
+    let root = fields.next()?;
+    let point = fields.next()?;
     let options = fields.next()?;
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
     Some(Mount {
         id,
+        device: String::from_utf8_lossy(device).into_owned(),
+        root: unescape(root).into(),
         point: unescape(point).into(),
         options: String::from_utf8_lossy(options).into_owned(),
         kind: String::from_utf8_lossy(kind).into_owned(),
@@ -118,6 +126,28 @@ pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount>
         .max_by_key(|mount| mount.point.as_os_str().len())
 }
 
+/// Every other name that a file has by the mounts: the same place of its file system shown
+/// elsewhere, and mounts that show only a part of what is below it. `path` must be canonical.
+pub(crate) fn other_names(mounts: &[Mount], path: &Path) -> Vec<PathBuf> {
+    let Some(holder) = holding(mounts, path) else { return Vec::new() };
+    let Ok(relative) = path.strip_prefix(&holder.point) else { return Vec::new() };
+    let inner = joined(&holder.root, relative);
+    mounts
+        .iter()
+        .filter(|mount| mount.device == holder.device)
+        .filter_map(|mount| match inner.strip_prefix(&mount.root) {
+            Ok(rest) => Some(joined(&mount.point, rest)),
+            Err(_) => mount.root.starts_with(&inner).then(|| mount.point.clone()),
+        })
+        .filter(|name| name != path)
+        .collect()
+}
+
+/// `join` would add a slash for nothing.
+fn joined(base: &Path, rest: &Path) -> PathBuf {
+    if rest == Path::new("") { base.to_owned() } else { base.join(rest) }
+}
+
 /// Mount points of kernel interfaces strictly below `root`, relative to it.
 pub(crate) fn interfaces_below(mounts: &[Mount], root: &Path) -> Vec<OsString> {
     mounts
@@ -152,6 +182,20 @@ mod tests {
         let mounts = parse(TABLE);
         assert_eq!(holding(&mounts, Path::new("/w/x")).map(|m| m.kind.as_str()), Some("tmpfs"));
         assert_eq!(holding(&mounts, Path::new("/wx")).map(|m| m.kind.as_str()), Some("ext4"));
+    }
+
+    #[test]
+    fn a_file_has_a_name_by_each_mount_that_shows_it() {
+        let mounts = parse(
+            b"27 1 254:0 / / rw - ext4 /dev/vda rw\n\
+              28 27 254:0 /home/u /mnt/u rw - ext4 /dev/vda rw\n\
+              29 27 254:0 /home/u/keys/deep /srv/deep rw - ext4 /dev/vda rw\n\
+              30 27 0:9 /home/u /tmpfs rw - tmpfs tmpfs rw\n",
+        );
+        let names = other_names(&mounts, Path::new("/home/u/keys"));
+        assert_eq!(names, ["/mnt/u/keys", "/srv/deep"].map(PathBuf::from));
+        let names = other_names(&mounts, Path::new("/mnt/u/keys"));
+        assert_eq!(names, ["/home/u/keys", "/srv/deep"].map(PathBuf::from));
     }
 
     #[test]

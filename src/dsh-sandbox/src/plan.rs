@@ -2,14 +2,16 @@
 //! and decides nothing.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use caps::Capability;
 use dsh_facts::{Gap, LayerFact, Network, SandboxMode};
 use dsh_kernel::seccomp::Instruction;
 use serde::{Deserialize, Serialize};
 
+use crate::carve_outs::CarveOut;
 use crate::roots::Root;
-use crate::seccomp_rules::Situation;
+use crate::seccomp_rules::{Rules, Situation};
 use crate::stdio::StdioPlan;
 
 /// What a warden makes once, for all its commands.
@@ -91,6 +93,8 @@ pub struct MountPlan {
     pub scratch_size: String,
     /// `kernel.pid_max` of the pid namespace.
     pub pid_max: Option<u32>,
+    /// What is taken out again, outermost first.
+    pub carve_outs: Vec<CarveOut>,
 }
 
 /// One writable root.
@@ -161,6 +165,16 @@ pub struct Plan {
     pub gaps: Vec<Gap>,
     /// Names of variables withheld from the command.
     pub environment_dropped: Vec<OsString>,
+    /// The profile in use, as it was named.
+    pub profile: Option<String>,
+    /// What the command cannot read.
+    pub hidden: Vec<PathBuf>,
+    /// What of the writable roots it cannot write.
+    pub protected: Vec<PathBuf>,
+    /// Hidden and protected paths, and writable roots of the profile, that do not exist.
+    pub missing: Vec<PathBuf>,
+    /// The table of refused system calls, with the profile's rules.
+    pub(crate) rules: Option<Rules>,
     /// What made rules of the system call table necessary.
     pub(crate) situations: Vec<Situation>,
 }

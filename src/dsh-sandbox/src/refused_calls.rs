@@ -1,8 +1,6 @@
 //! The system calls that a plan's filter refuses, for people to read.
 
-use crate::error::SandboxError;
 use crate::plan::Plan;
-use crate::profile::Profile;
 
 /// One line of the table of refused system calls, as it holds in a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,19 +16,15 @@ pub struct RefusedCalls {
 }
 
 /// The system calls that the filter of a plan refuses.
-///
-/// # Errors
-///
-/// [`SandboxError::Request`] when the built-in table does not parse.
-pub fn refused_calls(plan: &Plan) -> Result<Vec<RefusedCalls>, SandboxError> {
-    let Some(rules) = Profile::of(plan.mode)?.rules()? else { return Ok(Vec::new()) };
-    Ok(rules
-        .in_force(&plan.situations)
+#[must_use]
+pub fn refused_calls(plan: &Plan) -> Vec<RefusedCalls> {
+    let in_force = plan.rules.iter().flat_map(|rules| rules.in_force(&plan.situations));
+    in_force
         .map(|rule| RefusedCalls {
             calls: rule.names(),
             errno: rule.errno.name().to_owned(),
             conditional: !rule.when.is_empty(),
             why: rule.why.clone(),
         })
-        .collect())
+        .collect()
 }

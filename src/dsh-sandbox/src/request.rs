@@ -5,15 +5,24 @@ use std::path::PathBuf;
 
 use dsh_facts::{Network, SandboxMode};
 
+use crate::profile::Profile;
+use crate::scratch_size::ScratchSize;
+
 /// One command and its confinement, as asked for. Nothing is resolved or defaulted yet.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The rung.
+    /// The rung; the profile's, or else `read-only`, when absent.
     pub mode: Option<SandboxMode>,
+    /// A profile, which the rest of the request can only narrow.
+    pub profile: Option<Profile>,
     /// The workspace; the current directory when absent.
     pub workspace: Option<PathBuf>,
     /// Extra writable roots, where the mode allows writing at all.
     pub writable: Vec<PathBuf>,
+    /// What the command cannot read.
+    pub hidden: Vec<PathBuf>,
+    /// What of the writable roots it cannot write.
+    pub protected: Vec<PathBuf>,
     /// Whether a writable root may be, or hold, the home directory.
     pub allow_home: bool,
     /// The network; the rung's own when absent.
@@ -23,8 +32,8 @@ pub struct Request {
     pub workdir: Option<PathBuf>,
     /// The most processes and threads of the command; the rung's own when absent.
     pub pids: Option<u32>,
-    /// The size of the scratch in bytes; the rung's own when absent.
-    pub scratch_size: Option<u64>,
+    /// The size of the scratch; the rung's own when absent.
+    pub scratch_size: Option<ScratchSize>,
     /// What the command's environment is made of.
     pub environment: EnvironmentRequest,
     /// The program and its arguments.
@@ -36,10 +45,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// The mode in force: `read-only` unless another is asked for.
+    /// The mode in force: `read-only` unless another is asked for, here or in the profile.
     #[must_use]
     pub fn mode(&self) -> SandboxMode {
-        self.mode.unwrap_or(SandboxMode::ReadOnly)
+        let of_profile = || self.profile.as_ref().map(|profile| profile.mode);
+        self.mode.or_else(of_profile).unwrap_or(SandboxMode::ReadOnly)
     }
 }
 
@@ -52,6 +62,8 @@ pub struct EnvironmentRequest {
     pub clear: bool,
     /// Names to keep although they look like credentials, or although the rest is cleared.
     pub pass: Vec<OsString>,
+    /// Names to withhold although they look harmless.
+    pub drop: Vec<OsString>,
     /// Variables to set, last.
     pub set: Vec<(OsString, OsString)>,
 }

@@ -8,9 +8,11 @@ use std::path::Path;
 
 use dsh_facts::{Network, SandboxMode};
 
+use crate::carve_outs;
 use crate::environment::{self, Environment};
 use crate::error::{RequestError, SandboxError, errno_of};
 use crate::gaps::{self, Coverage};
+use crate::governing_file::check_below;
 use crate::host::Host;
 use crate::ladder::Row;
 use crate::mountinfo;
@@ -18,8 +20,8 @@ use crate::plan::{
     CommandPlan, Confinement, LandlockPlan, MountPlan, Plan, PrivateNetwork, ROOT_KEEPS, Workdir,
     WorldPlan, WritableRoot,
 };
+use crate::policy::Policy;
 use crate::process_limit::ProcessLimit;
-use crate::profile::Profile;
 use crate::request::Request;
 use crate::roots::{self, Root, Roots};
 use crate::seccomp_program;
@@ -44,17 +46,34 @@ pub fn resolve(
     host: &Host,
     descriptors: Option<[BorrowedFd<'_>; 3]>,
 ) -> Result<Plan, SandboxError> {
+    resolve_policy(request, &Policy::of(request)?, host, descriptors)
+}
+
+/// The same, with the policy at hand.
+pub(crate) fn resolve_policy(
+    request: &Request,
+    policy: &Policy,
+    host: &Host,
+    descriptors: Option<[BorrowedFd<'_>; 3]>,
+) -> Result<Plan, SandboxError> {
     check_command(request)?;
-    let profile = Profile::of(request.mode())?;
-    let roots = roots::resolve(request)?;
-    if !request.mode().confines() {
-        return unconfined(request, &profile, roots);
+    let roots = roots::resolve(request, policy)?;
+    if let Some(profile) = &request.profile {
+        for file in &profile.files {
+            check_below("profile", file, &roots.writable)?;
+        }
+    }
+    if !policy.mode.confines() {
+        return unconfined(request, policy, roots);
     }
     let row = Row::of(host)?;
-    let network = request.network.unwrap_or(profile.network);
+    let carve_outs = carve_outs::resolve(policy, &roots)?;
+    if let (false, Err(error)) = (carve_outs.mounts.is_empty(), &host.mounts) {
+        return Err(SandboxError::CarveOuts(error.clone()));
+    }
+    let network = policy.network;
     let network_off_by_filter = network != Network::Host && !row.private_network;
-    let pids = request.pids.or(profile.pids);
-    let limits = ProcessLimit::of(host, &row, pids);
+    let limits = ProcessLimit::of(host, &row, policy.pids);
 
     let mut situations: Vec<Situation> = Vec::new();
     if host.caller.is_root() {
@@ -69,10 +88,11 @@ pub fn resolve(
     if network_off_by_filter {
         situations.push(Situation::NetworkOffByFilter);
     }
-    if !row.own_mounts && request.mode() == SandboxMode::ReadOnly {
+    if !row.own_mounts && policy.mode == SandboxMode::ReadOnly {
         situations.push(Situation::MetadataRefused);
     }
-    let filter = match profile.rules()? {
+    let rules = policy.rules()?;
+    let filter = match &rules {
         Some(rules) => seccomp_program::compile(rules.select(&situations))
             .map_err(|error| defect("syscalls", &error.to_string()))?,
         None => return Err(defect("syscalls", "a confined rung names no table").into()),
@@ -84,10 +104,10 @@ pub fn resolve(
         None => StdioPlan::PASS,
     };
     let writable: Vec<&Path> = roots.writable.iter().map(Root::path).collect();
-    let environment = environment::confined(&request.environment, temporary.is_some(), &writable);
+    let environment = environment::confined(&policy.environment, temporary.is_some(), &writable);
     check_environment(&environment)?;
     let coverage = Coverage {
-        mode: request.mode(),
+        mode: policy.mode,
         own_mounts: row.own_mounts,
         other_mounts_read_only: row.own_mounts || other_mounts_read_only(&roots.writable),
         pid_namespace: row.pid_namespace,
@@ -99,15 +119,16 @@ pub fn resolve(
     };
     let network_in_force = if network_off_by_filter { Network::Off } else { network };
     let plan = Plan {
-        mode: request.mode(),
+        mode: policy.mode,
         world: world_of(host, &row, network)?,
         network: network_in_force,
         command: CommandPlan {
-            mode: request.mode(),
+            mode: policy.mode,
             pid_namespace: row.pid_namespace,
-            mounts: row
-                .own_mounts
-                .then(|| mount_plan(request, &profile, &roots, temporary.clone(), limits.pid_max)),
+            mounts: row.own_mounts.then(|| MountPlan {
+                carve_outs: carve_outs.mounts,
+                ..mount_plan(policy, &roots, temporary.clone(), limits.pid_max)
+            }),
             confinement: Some(Confinement {
                 capabilities: if host.caller.is_root() {
                     ROOT_KEEPS.iter().map(|capability| capability.index()).collect()
@@ -132,6 +153,11 @@ pub fn resolve(
         absent: row.absent,
         gaps: gaps::list(&coverage),
         environment_dropped: environment.dropped,
+        profile: request.profile.as_ref().map(|profile| profile.name.clone()),
+        hidden: carve_outs.hidden,
+        protected: carve_outs.protected,
+        missing: roots.missing.into_iter().chain(carve_outs.missing).collect(),
+        rules,
         situations,
     };
     if request.require_full && !plan.gaps.is_empty() {
@@ -147,15 +173,11 @@ pub fn resolve(
 /// # Errors
 ///
 /// As [`resolve`].
-pub(crate) fn resolve_world(request: &Request, host: &Host) -> Result<WorldPlan, SandboxError> {
-    if !request.mode().confines() {
+pub(crate) fn resolve_world(policy: &Policy, host: &Host) -> Result<WorldPlan, SandboxError> {
+    if !policy.mode.confines() {
         return Ok(WorldPlan::default());
     }
-    let network = match request.network {
-        Some(network) => network,
-        None => Profile::of(request.mode())?.network,
-    };
-    world_of(host, &Row::of(host)?, network)
+    world_of(host, &Row::of(host)?, policy.network)
 }
 
 fn world_of(host: &Host, row: &Row, network: Network) -> Result<WorldPlan, SandboxError> {
@@ -171,27 +193,17 @@ fn world_of(host: &Host, row: &Row, network: Network) -> Result<WorldPlan, Sandb
 
 /// The widest rung: a warden without layers, so that limits of time and kills still reach all of
 /// the command.
-fn unconfined(request: &Request, profile: &Profile, roots: Roots) -> Result<Plan, SandboxError> {
-    for (given, option) in [
-        (request.network.is_some_and(|network| network != Network::Host), "--network"),
-        (request.pids.is_some(), "--pids"),
-        (request.scratch_size.is_some(), "--scratch-size"),
-        (request.require_full, "--require full"),
-    ] {
-        if given {
-            return Err(RequestError::Unconfined { option }.into());
-        }
-    }
-    let environment = environment::unconfined(&request.environment);
+fn unconfined(request: &Request, policy: &Policy, roots: Roots) -> Result<Plan, SandboxError> {
+    let environment = environment::unconfined(&policy.environment);
     check_environment(&environment)?;
     Ok(Plan {
-        mode: request.mode(),
+        mode: policy.mode,
         workspace: roots.workspace,
         writable: roots.writable,
-        network: profile.network,
+        network: policy.network,
         world: WorldPlan::default(),
         command: CommandPlan {
-            mode: request.mode(),
+            mode: policy.mode,
             pid_namespace: false,
             mounts: None,
             confinement: None,
@@ -205,13 +217,17 @@ fn unconfined(request: &Request, profile: &Profile, roots: Roots) -> Result<Plan
         absent: Vec::new(),
         gaps: Vec::new(),
         environment_dropped: environment.dropped,
+        profile: request.profile.as_ref().map(|profile| profile.name.clone()),
+        hidden: Vec::new(),
+        protected: Vec::new(),
+        missing: Vec::new(),
+        rules: None,
         situations: Vec::new(),
     })
 }
 
 fn mount_plan(
-    request: &Request,
-    profile: &Profile,
+    policy: &Policy,
     roots: &Roots,
     temporary: Option<OsString>,
     pid_max: Option<u32>,
@@ -235,11 +251,9 @@ fn mount_plan(
             })
             .collect(),
         temporary,
-        scratch_size: match request.scratch_size {
-            Some(bytes) => bytes.to_string(),
-            None => profile.scratch_size.clone().unwrap_or_else(|| "25%".to_owned()),
-        },
+        scratch_size: policy.scratch_size.to_string(),
         pid_max,
+        carve_outs: Vec::new(),
     }
 }
 
@@ -323,7 +337,7 @@ fn check_environment(environment: &Environment) -> Result<(), RequestError> {
 }
 
 fn defect(name: &'static str, message: &str) -> RequestError {
-    RequestError::Profile { name, message: message.to_owned() }
+    RequestError::BuiltIn { name, message: message.to_owned() }
 }
 
 /// The caller's file mode creation mask. The call only tells it by setting another, which must not

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{RequestError, errno_of};
 use crate::mountinfo::{self, Mount};
+use crate::policy::Policy;
+use crate::profile::ProfilePath;
 use crate::request::Request;
 
 /// Places of which the sandbox has its own, so that a writable root cannot be or hold them.
@@ -45,11 +47,12 @@ pub(crate) struct Roots {
     pub(crate) writable: Vec<Root>,
     /// For each writable root, the mounts of kernel interfaces below it.
     pub(crate) interfaces: Vec<Vec<OsString>>,
+    /// Roots of the profile that do not exist.
+    pub(crate) missing: Vec<PathBuf>,
 }
 
 /// Resolves and checks the roots of a request.
-pub(crate) fn resolve(request: &Request) -> Result<Roots, RequestError> {
-    let mode = request.mode();
+pub(crate) fn resolve(request: &Request, policy: &Policy) -> Result<Roots, RequestError> {
     let workspace = match &request.workspace {
         Some(path) => find("workspace", "--workspace", path)?,
         None => find("workspace", "--workspace", &current_directory()?)?,
@@ -59,20 +62,54 @@ pub(crate) fn resolve(request: &Request) -> Result<Roots, RequestError> {
         .iter()
         .map(|path| find("writable root", "--writable", path))
         .collect::<Result<Vec<_>, _>>()?;
-    if mode != SandboxMode::WorkspaceWrite {
-        return Ok(Roots { workspace, writable: Vec::new(), interfaces: Vec::new() });
+    if policy.mode != SandboxMode::WorkspaceWrite {
+        return Ok(Roots {
+            workspace,
+            writable: Vec::new(),
+            interfaces: Vec::new(),
+            missing: Vec::new(),
+        });
     }
+    let (of_profile, missing) = find_of_profile(policy, workspace.path())?;
     let mounts = mountinfo::read().unwrap_or_default();
     let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
     let home = home.as_deref().filter(|_| !request.allow_home);
     check("workspace", &workspace, home, &mounts)?;
-    for root in &extra {
+    for root in extra.iter().chain(&of_profile) {
         check("writable root", root, home, &mounts)?;
     }
-    let writable = outermost(std::iter::once(workspace.clone()).chain(extra).collect());
+    let writable =
+        outermost([workspace.clone()].into_iter().chain(extra).chain(of_profile).collect());
     let interfaces =
         writable.iter().map(|root| mountinfo::interfaces_below(&mounts, root.path())).collect();
-    Ok(Roots { workspace, writable, interfaces })
+    Ok(Roots { workspace, writable, interfaces, missing })
+}
+
+/// The writable roots of the profile. A profile serves many projects and machines, so those that do
+/// not exist are left out: less is writable than it allows.
+fn find_of_profile(
+    policy: &Policy,
+    workspace: &Path,
+) -> Result<(Vec<Root>, Vec<PathBuf>), RequestError> {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for path in &policy.profile_writable {
+        let path = expand(path, workspace)?;
+        match find("writable root", "writable", &path) {
+            Ok(root) => found.push(root),
+            Err(RequestError::Root { errno, .. }) if errno == Errno::ENOENT as i32 => {
+                missing.push(path);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((found, missing))
+}
+
+/// The absolute path that a profile names.
+pub(crate) fn expand(path: &ProfilePath, workspace: &Path) -> Result<PathBuf, RequestError> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    path.expand(workspace, home.as_deref())
+        .ok_or_else(|| RequestError::NoHome { path: path.as_str().to_owned() })
 }
 
 pub(crate) fn current_directory() -> Result<PathBuf, RequestError> {
@@ -168,6 +205,10 @@ mod tests {
             workspace: Some(workspace.to_owned()),
             ..Request::default()
         }
+    }
+
+    fn resolve(request: &Request) -> Result<Roots, RequestError> {
+        super::resolve(request, &Policy::of(request)?)
     }
 
     fn reason(workspace: &str) -> String {

@@ -11,10 +11,11 @@ use crate::error::{RequestError, SandboxError};
 use crate::governing_file::check_below;
 use crate::host::Host;
 use crate::plan::{Plan, Workdir};
+use crate::policy::Policy;
 use crate::probe::probe;
 use crate::protocol::{CommandId, Event};
 use crate::request::Request;
-use crate::resolve::{resolve, resolve_world};
+use crate::resolve::{resolve_policy, resolve_world};
 use crate::warden_handle::{Warden, WardenProgram};
 
 /// How long the layers may take to be applied.
@@ -45,20 +46,23 @@ impl Run {
         descriptors: [BorrowedFd<'_>; 3],
         script: Option<BorrowedFd<'_>>,
     ) -> Result<Self, SandboxError> {
+        let policy = Policy::of(request)?;
         let hopeful = Host::optimistic();
-        let first = attempt(request, &hopeful, program, descriptors, script);
+        let first = attempt(request, &policy, &hopeful, program, descriptors, script);
         match first {
             // Which gaps there are depends on the host, and a refusal for them names them all.
             Err(SandboxError::Partial { .. }) => {
-                attempt(request, &probe(program)?, program, descriptors, script)
+                attempt(request, &policy, &probe(program)?, program, descriptors, script)
             }
-            Err(SandboxError::Layer(error)) if error.means_absent() => {
+            Err(SandboxError::Layer(error) | SandboxError::CarveOuts(error))
+                if error.means_absent() =>
+            {
                 let host = probe(program)?;
                 if host == hopeful {
                     // Each step alone works, so the failure is no trait of the host.
                     return Err(error.into());
                 }
-                attempt(request, &host, program, descriptors, script)
+                attempt(request, &policy, &host, program, descriptors, script)
             }
             other => other,
         }
@@ -119,14 +123,15 @@ impl std::os::fd::AsFd for Run {
 
 fn attempt(
     request: &Request,
+    policy: &Policy,
     host: &Host,
     program: &WardenProgram,
     descriptors: [BorrowedFd<'_>; 3],
     script: Option<BorrowedFd<'_>>,
 ) -> Result<Run, SandboxError> {
     // The warden makes the world while the rest of the plan is resolved.
-    let mut warden = Warden::start(program, &resolve_world(request, host)?)?;
-    let mut plan = resolve(request, host, Some(descriptors))?;
+    let mut warden = Warden::start(program, &resolve_world(policy, host)?)?;
+    let mut plan = resolve_policy(request, policy, host, Some(descriptors))?;
     check_below("warden program", program.path(), &plan.writable)?;
     plan.command.foreground = request.foreground;
     let id = warden.run(&plan.command, descriptors, script)?;

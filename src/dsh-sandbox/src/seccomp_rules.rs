@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::syscalls::{Lookup, lookup};
 
 /// The table as `sandbox-profiles/syscalls.toml` states it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rules {
     #[serde(rename = "rule")]
@@ -13,7 +13,7 @@ pub(crate) struct Rules {
 }
 
 /// One rule: these calls, under these conditions, are answered with this errno.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
     /// The reason, for whoever reads the file or `explain`.
@@ -30,7 +30,7 @@ pub(crate) struct Rule {
 }
 
 /// The name of a call, checked when the table is read.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 struct Call {
     name: String,
@@ -118,7 +118,7 @@ pub(crate) enum Situation {
 }
 
 /// A comparison of one argument.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Condition {
     /// 0 to 5.
@@ -144,6 +144,12 @@ pub(crate) struct Selected<'a> {
 }
 
 impl Rules {
+    /// The table with more rules behind it.
+    pub(crate) fn and(mut self, more: &[Rule]) -> Self {
+        self.rules.extend_from_slice(more);
+        self
+    }
+
     /// The rules that a run in these situations needs.
     pub(crate) fn in_force<'a>(
         &'a self,

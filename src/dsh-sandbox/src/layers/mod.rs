@@ -4,6 +4,7 @@
 //! run before exec.
 
 pub(crate) mod capabilities;
+pub(crate) mod carve_outs;
 pub(crate) mod descriptors;
 pub(crate) mod dev;
 pub(crate) mod landlock;
@@ -12,6 +13,7 @@ pub(crate) mod mount;
 pub(crate) mod namespace_lock;
 pub(crate) mod network;
 pub(crate) mod proc;
+pub(crate) mod read_only;
 pub(crate) mod remount;
 pub(crate) mod seccomp;
 pub(crate) mod tree;

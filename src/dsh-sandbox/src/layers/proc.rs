@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use dsh_facts::Layer;
-use dsh_kernel::mount::{self, Attributes, NODEV, NOEXEC, NOSUID, RDONLY, Reach};
+use dsh_kernel::mount::{self, NODEV, NOEXEC, NOSUID, RDONLY, Reach};
 use nix::errno::Errno;
 use nix::fcntl::AT_FDCWD;
 use nix::mount::{MsFlags, mount as mount_file_system};
 
 use crate::error::{LayerError, Step};
-use crate::layers::remount;
+use crate::layers::read_only::set_read_only;
 use crate::layers::tree::open_canonical;
 
 const LAYER: Layer = Layer::Proc;
@@ -46,12 +46,8 @@ pub(crate) fn mount_own(pid_max: Option<u32>) -> Result<(), LayerError> {
             .map_err(|error| error.at(PID_MAX))?;
     }
     mask()?;
-    let read_only = Attributes { set: RDONLY | NOSUID | NODEV | NOEXEC, private: true };
-    match mount::set_attributes(AT_FDCWD, place, Reach::One, read_only) {
-        Ok(()) => Ok(()),
-        Err(Errno::ENOSYS) => remount::add_flags_below(place, RDONLY),
-        Err(errno) => Err(LayerError::new(LAYER, "mount_setattr", errno).at(place)),
-    }
+    set_read_only(place, RDONLY | NOSUID | NODEV | NOEXEC)
+        .map_err(|error| LayerError { layer: LAYER, ..error })
 }
 
 /// Hides single files of the /proc in sight behind /dev/null.

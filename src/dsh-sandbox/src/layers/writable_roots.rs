@@ -12,6 +12,7 @@ use nix::mount::MsFlags;
 use nix::sys::stat::{FileStat, Mode, fstat, mkdirat};
 
 use crate::error::LayerError;
+use crate::layers::read_only::set_read_only;
 use crate::layers::remount;
 use crate::layers::tree::{LAYER, attach, mount_tmpfs, open_canonical};
 use crate::plan::MountPlan;
@@ -108,7 +109,7 @@ fn make_mount_points(scratch: &Path, below: &[&Path]) -> Result<(), LayerError> 
                 }
             }
         }
-        set_read_only(&place)?;
+        set_read_only(&place, RDONLY | NOSUID | NODEV)?;
     }
     Ok(())
 }
@@ -121,21 +122,12 @@ fn make_directory(path: &Path) -> Result<(), LayerError> {
     }
 }
 
-fn set_read_only(place: &Path) -> Result<(), LayerError> {
-    let read_only = Attributes { set: RDONLY | NOSUID | NODEV, private: true };
-    match mount::set_attributes(AT_FDCWD, place, Reach::One, read_only) {
-        Ok(()) => Ok(()),
-        Err(Errno::ENOSYS) => remount::add_flags_below(place, read_only.set),
-        Err(errno) => Err(LayerError::new(LAYER, "mount_setattr", errno).at(place)),
-    }
-}
-
 /// A root may hold the /proc or /sys of a system image: those stay read-only.
 fn keep_interfaces_read_only(root: &ClonedRoot) -> Result<(), LayerError> {
     for relative in &root.interfaces {
         let place = root.path.join(relative);
         match open_canonical(AT_FDCWD, &place) {
-            Ok(_) => set_read_only(&place)?,
+            Ok(_) => set_read_only(&place, RDONLY | NOSUID | NODEV)?,
             // Covered by another mount or gone: out of the command's reach too.
             Err(Errno::ENOENT | Errno::EACCES | Errno::ENOTDIR) => {}
             Err(errno) => return Err(LayerError::new(LAYER, "open", errno).at(place)),

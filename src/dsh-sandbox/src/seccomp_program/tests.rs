@@ -3,7 +3,7 @@
 use dsh_facts::SandboxMode;
 
 use super::*;
-use crate::profile::Profile;
+use crate::rung::Rung;
 use crate::seccomp_rules::{Rule, Rules, Situation};
 
 const ALLOW: u32 = 0x7fff_0000;
@@ -66,7 +66,7 @@ fn expected(rules: &Rules, situations: &[Situation], number: u32, args: [u64; 6]
 }
 
 fn table() -> Rules {
-    Profile::of(SandboxMode::ReadOnly)
+    Rung::of(SandboxMode::ReadOnly)
         .and_then(|profile| profile.rules())
         .expect("the embedded table parses")
         .expect("a confined rung has one")

@@ -1,21 +1,25 @@
-//! Profiles: the rungs as files, embedded in the library.
+//! The rungs as files, embedded in the library.
 
 use dsh_facts::{Network, SandboxMode};
 use serde::Deserialize;
 
 use crate::error::RequestError;
+use crate::scratch_size::ScratchSize;
 use crate::seccomp_rules::Rules;
 
-/// One rung as its file in `sandbox-profiles/` states it.
+/// One rung as its file in `sandbox-profiles/` states it; everything in it is a default but the mode
+/// and the table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Profile {
+pub(crate) struct Rung {
     /// The rung.
     pub(crate) mode: SandboxMode,
+    /// What it is, for people.
+    pub(crate) description: String,
     /// The network that commands have unless the request says otherwise.
     pub(crate) network: Network,
-    /// tmpfs(5) `size` of the scratch: bytes with a suffix, or a share of the memory.
-    pub(crate) scratch_size: Option<String>,
+    /// The size of the scratch.
+    pub(crate) scratch_size: Option<ScratchSize>,
     /// The most processes and threads of one command.
     pub(crate) pids: Option<u32>,
     /// The file with the system calls that are refused.
@@ -27,12 +31,12 @@ const WORKSPACE_WRITE: &str = include_str!("../sandbox-profiles/workspace-write.
 const DANGER_FULL_ACCESS: &str = include_str!("../sandbox-profiles/danger-full-access.toml");
 const SYSCALLS: &str = include_str!("../sandbox-profiles/syscalls.toml");
 
-impl Profile {
-    /// The built-in profile of a rung.
+impl Rung {
+    /// The rung of a mode.
     ///
     /// # Errors
     ///
-    /// [`RequestError::Profile`]: the build embeds a file that does not parse.
+    /// [`RequestError::BuiltIn`]: the build embeds a file that does not parse.
     pub(crate) fn of(mode: SandboxMode) -> Result<Self, RequestError> {
         let text = match mode {
             SandboxMode::ReadOnly => READ_ONLY,
@@ -46,12 +50,12 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// As [`Profile::of`].
+    /// As [`Rung::of`].
     pub(crate) fn rules(&self) -> Result<Option<Rules>, RequestError> {
         match self.syscalls.as_deref() {
             None => Ok(None),
             Some("syscalls.toml") => parse("syscalls", SYSCALLS).map(Some),
-            Some(_) => Err(RequestError::Profile {
+            Some(_) => Err(RequestError::BuiltIn {
                 name: self.mode.as_str(),
                 message: "syscalls: the only table is syscalls.toml".to_owned(),
             }),
@@ -61,7 +65,7 @@ impl Profile {
 
 fn parse<T: for<'de> Deserialize<'de>>(name: &'static str, text: &str) -> Result<T, RequestError> {
     toml::from_str(text)
-        .map_err(|error| RequestError::Profile { name, message: error.message().to_owned() })
+        .map_err(|error| RequestError::BuiltIn { name, message: error.message().to_owned() })
 }
 
 #[cfg(test)]
@@ -71,9 +75,9 @@ mod tests {
     #[test]
     fn every_rung_has_a_file_that_names_it() {
         for mode in SandboxMode::ALL {
-            let profile = Profile::of(mode).expect("the embedded file parses");
-            assert_eq!(profile.mode, mode);
-            let rules = profile.rules().expect("the embedded table parses");
+            let rung = Rung::of(mode).expect("the embedded file parses");
+            assert_eq!(rung.mode, mode);
+            let rules = rung.rules().expect("the embedded table parses");
             assert_eq!(rules.is_some(), mode.confines());
         }
     }
