@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
-use nix::unistd::{geteuid, mkfifo};
+use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
 use crate::bystanders::Bystanders;
@@ -81,6 +81,10 @@ impl Host {
         }
         fill_host(&files)?;
         fill_workspace(&workspace, &files, &granted)?;
+        if attack.nodes {
+            make_nodes(&files)?;
+            make_nodes(&workspace)?;
+        }
         for root in [&files, &hidden, &granted, &top] {
             for (path, _) in Snapshot::of(root)?.entries() {
                 persona.own(path)?;
@@ -180,7 +184,6 @@ fn fill_host(files: &Path) -> io::Result<()> {
     for name in ["file", "other", "dir/inner", "stdin"] {
         fs::write(files.join(name), format!("the host's {name}\n"))?;
     }
-    make_nodes(files)?;
     mkfifo(&files.join("fifo"), Mode::from_bits_truncate(0o666))?;
     symlink("file", files.join("link"))
 }
@@ -192,16 +195,12 @@ fn fill_workspace(workspace: &Path, files: &Path, granted: &Path) -> io::Result<
     }
     symlink(files.join("file"), workspace.join("link"))?;
     symlink(files, workspace.join("dirlink"))?;
-    symlink(granted, workspace.join("granted"))?;
-    make_nodes(workspace)
+    symlink(granted, workspace.join("granted"))
 }
 
 /// The null device, a loop device without a file and the kernel's log: nodes that do no harm if
 /// they can be opened.
 fn make_nodes(dir: &Path) -> io::Result<()> {
-    if !geteuid().is_root() {
-        return Ok(());
-    }
     for (name, kind, device) in [
         ("char-device", SFlag::S_IFCHR, makedev(1, 3)),
         ("block-device", SFlag::S_IFBLK, makedev(7, 0)),
