@@ -46,7 +46,9 @@ fn main() -> ExitCode {
         eprintln!("dsh-probe: unknown attempt {name:?}");
         return ExitCode::from(2);
     };
-    let arguments: Vec<String> = words.collect();
+    // Only from in here is it known: the sandbox's init is the command's parent.
+    let init = std::os::unix::process::parent_id().to_string();
+    let arguments: Vec<String> = words.map(|word| word.replace("{init}", &init)).collect();
     let mut trail = Trail::new(name);
     if let Err(Stop::Misuse(what)) = run(&mut trail, &arguments) {
         eprintln!("dsh-probe: {name}: {what}");
