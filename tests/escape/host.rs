@@ -2,11 +2,14 @@
 //! looked at before and after.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -184,8 +187,22 @@ fn fill_host(files: &Path) -> io::Result<()> {
     for name in ["file", "other", "dir/inner", "stdin"] {
         fs::write(files.join(name), format!("the host's {name}\n"))?;
     }
+    set_attribute(&files.join("file"))?;
     mkfifo(&files.join("fifo"), Mode::from_bits_truncate(0o666))?;
     symlink("file", files.join("link"))
+}
+
+/// Gives the file an extended attribute that could be taken away, where the file system has such.
+fn set_attribute(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: both names end with a NUL, and the kernel reads one byte of the value.
+    let set = unsafe {
+        nix::libc::setxattr(path.as_ptr(), c"user.dsh".as_ptr(), b"1".as_ptr().cast(), 1, 0)
+    };
+    match Errno::result(set) {
+        Ok(_) | Err(Errno::EOPNOTSUPP) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 fn fill_workspace(workspace: &Path, files: &Path, granted: &Path) -> io::Result<()> {

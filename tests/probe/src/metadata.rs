@@ -21,9 +21,11 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("utimensat", utimensat),
 ];
 
+/// `_IOR('f', 1, long)`
+const FS_IOC_GETFLAGS: i64 = 0x8008_6601;
 /// `_IOW('f', 2, long)`; the flag is `FS_NODUMP_FL`, which an owner may set without a capability.
 const FS_IOC_SETFLAGS: i64 = 0x4008_6602;
-const FS_NODUMP_FL: u64 = 0x40;
+const FS_NODUMP_FL: u8 = 0x40;
 
 /// `chmod PATH MODE`
 fn chmod(trail: &mut Trail, arguments: &[String]) -> Outcome {
@@ -120,7 +122,13 @@ fn set_flags_fd(trail: &mut Trail, arguments: &[String]) -> Outcome {
 }
 
 fn set_flags_of(trail: &mut Trail, descriptor: i64) -> Outcome {
-    let flags = words(&[FS_NODUMP_FL]);
+    // The others stay: a file system refuses to lose some of them, whoever asks.
+    let mut flags = words(&[0]);
+    let _unknown = call(
+        libc::SYS_ioctl,
+        vec![Arg::Int(descriptor), Arg::Int(FS_IOC_GETFLAGS), Arg::Out(&mut flags)],
+    );
+    flags[0] |= FS_NODUMP_FL;
     let arguments = vec![Arg::Int(descriptor), Arg::Int(FS_IOC_SETFLAGS), Arg::In(&flags)];
     trail.step("ioctl", call(libc::SYS_ioctl, arguments))?;
     Ok(())

@@ -1,6 +1,8 @@
 //! Other processes: the sandbox's init, and those of the host.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
@@ -163,13 +165,20 @@ fn setpriority(trail: &mut Trail, arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-/// `set-owner PID`: SIGIO to another process, whenever a terminal or socket has data.
+/// `set-owner PID`: has the kernel send SIGIO to another process, which would end it. The errno is
+/// that of naming the owner; nobody is told whether the signal was sent.
 fn set_owner(trail: &mut Trail, arguments: &[String]) -> Outcome {
     let pid = number(arguments, 0)?;
-    let command = Arg::Int(i64::from(libc::F_SETOWN));
-    let arguments = vec![NONE, command, Arg::Int(pid)];
-    trail.step("fcntl", call(libc::SYS_fcntl, arguments))?;
-    Ok(())
+    let failed = |error: std::io::Error| Stop::Misuse(format!("own sockets: {error}"));
+    let (socket, mut peer) = UnixStream::pair().map_err(failed)?;
+    let mut fcntl = |command: i32, value: i64| {
+        let arguments =
+            vec![Arg::Int(socket.as_raw_fd().into()), Arg::Int(command.into()), Arg::Int(value)];
+        trail.step("fcntl", call(libc::SYS_fcntl, arguments))
+    };
+    fcntl(libc::F_SETOWN, pid)?;
+    fcntl(libc::F_SETFL, libc::O_ASYNC.into())?;
+    peer.write_all(b"data").map_err(failed)
 }
 
 /// `readlink PATH`: a magic link of /proc, without following it.
