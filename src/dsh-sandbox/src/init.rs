@@ -105,6 +105,8 @@ fn set_up(
         });
         // Last: a /proc of its own is refused where something covers a part of the one in sight.
         carve_outs::apply(&mounts.carve_outs, masks.as_ref())?;
+    } else {
+        descriptors::reopen_files(&plan.stdio, stdio)?;
     }
     Ok((layers, image))
 }

@@ -23,7 +23,8 @@ use crate::error::RequestError;
 /// What happens to one standard descriptor on its way inside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdio {
-    /// Passed as it is: a pipe, a socket, or a run without mounts of its own.
+    /// Passed as it is: a pipe, a socket, or, in a run without mounts of its own, whatever would be
+    /// the same file opened again.
     Pass,
     /// Passed as it is, because the caller opened this file for the command to write.
     Grant {
@@ -124,7 +125,8 @@ fn plan_one(
         SFlag::S_IFREG if number > 0 && access != libc::O_RDONLY => {
             Ok(Stdio::Grant { path: name_of(descriptor).unwrap_or_default() })
         }
-        SFlag::S_IFREG if own_mounts => Ok(reopen(descriptor, &stat)),
+        // Without mounts of its own too: opened again only to read, it cannot be written.
+        SFlag::S_IFREG if own_mounts || access != libc::O_RDONLY => Ok(reopen(descriptor, &stat)),
         SFlag::S_IFIFO if own_mounts && is_named(descriptor) => {
             match named_pipe(descriptor, &stat, flags) {
                 Some(reopen) => Ok(reopen),
@@ -240,10 +242,15 @@ mod tests {
     use super::*;
 
     fn one(number: usize, file: &File) -> Result<Stdio, RequestError> {
+        one_of(number, file, true)
+    }
+
+    fn one_of(number: usize, file: &File, own_mounts: bool) -> Result<Stdio, RequestError> {
         let null = File::options().read(true).write(true).open("/dev/null").expect("/dev/null");
         let mut descriptors = [null.as_fd(), null.as_fd(), null.as_fd()];
         descriptors[number] = file.as_fd();
-        plan(descriptors, true, Network::Loopback).map(|plan| plan.descriptors[number].clone())
+        plan(descriptors, own_mounts, Network::Loopback)
+            .map(|plan| plan.descriptors[number].clone())
     }
 
     #[test]
@@ -273,6 +280,15 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         assert!(matches!(one(1, file.as_file()), Ok(Stdio::Grant { .. })));
         assert!(matches!(one(0, file.as_file()), Ok(Stdio::Reopen { .. })));
+    }
+
+    #[test]
+    fn without_mounts_a_file_that_could_be_written_is_opened_again_to_read() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let again = one_of(0, file.as_file(), false);
+        assert!(matches!(again, Ok(Stdio::Reopen { flags: libc::O_RDONLY, .. })), "{again:?}");
+        let reader = File::open(file.path()).expect("open");
+        assert_eq!(one_of(0, &reader, false), Ok(Stdio::Pass));
     }
 
     #[test]

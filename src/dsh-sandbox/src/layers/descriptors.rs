@@ -17,7 +17,8 @@ use crate::stdio::{Stdio, StdioPlan};
 
 const LAYER: Layer = Layer::Descriptors;
 
-/// Opens the files of the plan again, through the read-only mounts of the sandbox's own tree.
+/// Opens the files of the plan again, through the read-only mounts of the sandbox's own tree where
+/// it has one.
 ///
 /// Before the scratch and the new /dev cover any of them.
 pub(crate) fn reopen_files(
