@@ -78,11 +78,11 @@ pub(crate) fn list(coverage: &Coverage) -> Vec<Gap> {
         !coverage.pid_namespace,
         "processes",
         if abi < SCOPES {
-            "no pid namespace: a command sees the host's processes and can signal, stop and limit \
-             the caller's"
+            "no pid namespace: a command sees the host's processes and can signal and stop the \
+             caller's, and set their priorities"
         } else {
-            "no pid namespace: a command sees the host's processes and can set priorities and \
-             limits of the caller's; signals and tracing are refused"
+            "no pid namespace: a command sees the host's processes and can set priorities of the \
+             caller's; signals, tracing and limits are refused"
         },
         pid_namespaces,
     );

@@ -79,9 +79,7 @@ pub(crate) fn resolve_policy(
     if host.caller.is_root() {
         situations.push(Situation::RootCaller);
     }
-    if row.pid_namespace {
-        situations.push(Situation::OwnInit);
-    }
+    situations.push(if row.pid_namespace { Situation::OwnInit } else { Situation::HostPids });
     if !row.lock_by_sysctl {
         situations.push(Situation::NamespacesLockedByFilter);
     }

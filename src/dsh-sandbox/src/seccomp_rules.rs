@@ -109,6 +109,8 @@ pub(crate) enum Situation {
     RootCaller,
     /// pid 1 of the command's namespace is the sandbox's own init.
     OwnInit,
+    /// The command has no pid namespace: the sandbox's own init is one of the host's processes.
+    HostPids,
     /// No `max_user_namespaces` of ours keeps new namespaces out.
     NamespacesLockedByFilter,
     /// The network is off and no namespace makes it so.

@@ -7,9 +7,10 @@ use crate::rung::Rung;
 use crate::seccomp_rules::{Rule, Rules, Situation};
 
 const ALLOW: u32 = 0x7fff_0000;
-const ALL: [Situation; 5] = [
+const ALL: [Situation; 6] = [
     Situation::RootCaller,
     Situation::OwnInit,
+    Situation::HostPids,
     Situation::NamespacesLockedByFilter,
     Situation::NetworkOffByFilter,
     Situation::MetadataRefused,
