@@ -49,8 +49,16 @@ const ALL: &[Layer] = &[
 ];
 
 /// `metadata` only where a command may write at all; what depends on the kernel is added later.
-const LANDLOCK_ONLY_GAPS: &[&str] =
-    &["metadata", "processes", "leftovers", "scratch", "ipc", "network", "process_limit"];
+const LANDLOCK_ONLY_GAPS: &[&str] = &[
+    "metadata",
+    "devices",
+    "processes",
+    "leftovers",
+    "scratch",
+    "ipc",
+    "network",
+    "process_limit",
+];
 
 const USERNS_REFUSED: Host = Host {
     name: "",

@@ -69,6 +69,13 @@ pub(crate) fn list(coverage: &Coverage) -> Vec<Gap> {
         "Linux 6.2, or user namespaces",
     );
     gap(
+        !coverage.own_mounts,
+        "devices",
+        "no private /dev: a command can read the host's devices and terminals, and write device \
+         nodes in its writable roots, as far as the caller may",
+        USER_NAMESPACES,
+    );
+    gap(
         !coverage.own_mounts && abi < IOCTL_DEV,
         "device_ioctl",
         "Landlock governs ioctl on devices from ABI 5 on",
@@ -169,7 +176,16 @@ mod tests {
         };
         assert_eq!(
             effects(alone),
-            ["unix_sockets", "metadata", "processes", "leftovers", "scratch", "ipc", "network"]
+            [
+                "unix_sockets",
+                "metadata",
+                "devices",
+                "processes",
+                "leftovers",
+                "scratch",
+                "ipc",
+                "network"
+            ]
         );
         assert!(
             !effects(Coverage { mode: SandboxMode::ReadOnly, ..alone })
