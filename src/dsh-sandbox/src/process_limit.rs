@@ -34,10 +34,12 @@ impl ProcessLimit {
                 }
             };
         }
-        if !row.pid_namespace || !kernel_at_least(6, 14) {
-            let gap =
-                Some("limits never bind root, and only Linux 6.14 has a pid_max per namespace");
-            return Self { gap, ..Self::default() };
+        let gap = |reason| Self { gap: Some(reason), ..Self::default() };
+        if !row.pid_namespace {
+            return gap("limits never bind root, and there is no pid namespace with a pid_max");
+        }
+        if !kernel_at_least(6, 14) {
+            return gap("limits never bind root, and only Linux 6.14 has a pid_max per namespace");
         }
         Self {
             pid_max: Some(pids.max(SMALLEST_PID_MAX)),
