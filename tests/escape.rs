@@ -3,6 +3,7 @@
 //! the attempt met the errno that the table names **and** the host is as it was before: "it failed"
 //! is no proof.
 //!
+//! `DSH_HOST=CLASS` says what the host at hand offers (`escape/classes.toml`; `ci/containers`),
 //! `DSH_TABLE=FILE` writes a table of the results, `DSH_MUST_RUN=1` turns skips into failures.
 
 mod support;
@@ -11,6 +12,8 @@ mod support;
 mod attempt;
 #[path = "escape/bystanders.rs"]
 mod bystanders;
+#[path = "escape/class.rs"]
+mod class;
 #[path = "escape/host.rs"]
 mod host;
 #[path = "escape/report.rs"]
@@ -29,16 +32,17 @@ use std::sync::{Arc, OnceLock};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use attempt::Case;
+use class::Class;
 use report::Report;
 use support::binaries::Binaries;
 use support::persona::Persona;
 use support::skip::skip;
 use table::Rung;
 
-/// What all cases share. The binaries are copied when the first case needs them: a listing needs
+/// What all tests share. The binaries are copied when the first test needs them: a listing needs
 /// none.
-#[derive(Default)]
 struct Suite {
+    class: Class,
     binaries: OnceLock<Result<Binaries, String>>,
     report: Report,
 }
@@ -48,8 +52,11 @@ fn main() -> ExitCode {
         eprintln!("escape: cannot reserve descriptors: {error}");
         return ExitCode::FAILURE;
     }
-    let suite = Arc::new(Suite::default());
-    let trials = cases().map(|case| trial(case, Arc::clone(&suite))).collect();
+    let (class, binaries, report) = (Class::of_this_host(), OnceLock::new(), Report::default());
+    let suite = Arc::new(Suite { class, binaries, report });
+    let classes = everyone().map(|persona| class_trial(persona, Arc::clone(&suite)));
+    let attempts = cases(&suite.class).map(|case| trial(case, Arc::clone(&suite)));
+    let trials = classes.into_iter().chain(attempts).collect();
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     if let Some(Err(error)) = Arc::into_inner(suite).map(|suite| suite.report.write()) {
         eprintln!("escape: cannot write the table: {error}");
@@ -58,12 +65,15 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-fn cases() -> impl Iterator<Item = Case> {
-    let everyone = [Persona::ROOT, Persona::ordinary()];
-    let wheres = Rung::ALL.into_iter().flat_map(move |rung| everyone.map(|who| (rung, who)));
+fn everyone() -> [Persona; 2] {
+    [Persona::ROOT, Persona::ordinary()]
+}
+
+fn cases(class: &Class) -> impl Iterator<Item = Case> {
+    let wheres = Rung::ALL.into_iter().flat_map(|rung| everyone().map(|who| (rung, who)));
     table::load().into_iter().flat_map(move |attack| {
         let fits = move |(rung, persona)| {
-            let expectation = attack.expectation(rung, persona)?.clone();
+            let expectation = attack.expectation(rung, persona, class)?;
             Some(Case { attack: attack.clone(), rung, persona, expectation })
         };
         wheres.clone().filter_map(fits)
@@ -76,25 +86,50 @@ fn trial(case: Case, suite: Arc<Suite>) -> Trial {
     Trial::ignorable_test(name, move || suite.run(&case))
 }
 
-impl Suite {
-    fn run(&self, case: &Case) -> Result<Completion, Failed> {
-        if let Some(reason) = case.obstacle() {
-            self.report.add(case, "-", &format!("skipped: {reason}"));
+/// The host must be what the environment says, or every expectation would be another host's.
+fn class_trial(persona: Persona, suite: Arc<Suite>) -> Trial {
+    let name = format!("class::{}::{}", suite.class.name.as_str(), persona.label());
+    Trial::ignorable_test(name, move || {
+        if let Some(reason) = persona.obstacle() {
             return skip(reason);
         }
+        match suite.class.check(persona, suite.binaries()?)? {
+            None => Ok(Completion::Completed),
+            Some(problem) => Err(problem.into()),
+        }
+    })
+}
+
+impl Suite {
+    fn binaries(&self) -> Result<&Binaries, Failed> {
         let copy = || {
             let dsh_run = Path::new(env!("CARGO_BIN_EXE_dsh-run"));
             Binaries::copy(dsh_run).map_err(|error| format!("no binaries to test: {error}"))
         };
-        let binaries = self.binaries.get_or_init(copy).as_ref()?;
-        let verdict =
-            case.run(binaries).map_err(|error| format!("cannot make the attempt: {error}"))?;
+        self.binaries.get_or_init(copy).as_ref().map_err(Failed::from)
+    }
+
+    fn run(&self, case: &Case) -> Result<Completion, Failed> {
+        if let Some(reason) = self.class.unable(&case.attack.needs()) {
+            self.report.add(case, "-", &format!("not applicable: {reason}"));
+            return Ok(Completion::ignored_with(reason));
+        }
+        if let Some(reason) = case.obstacle() {
+            self.report.add(case, "-", &format!("skipped: {reason}"));
+            return skip(reason);
+        }
+        let verdict = case
+            .run(self.binaries()?)
+            .map_err(|error| format!("cannot make the attempt: {error}"))?;
+        let result = match (&case.attack.gap, verdict.declared_gap) {
+            _ if !verdict.problems.is_empty() => "FAILED".to_owned(),
+            (Some(effect), true) => format!("declared gap: {effect}"),
+            _ => "ok".to_owned(),
+        };
+        self.report.add(case, &verdict.errno, &result);
         if verdict.problems.is_empty() {
-            let result = if verdict.declared_gap { "declared gap" } else { "ok" };
-            self.report.add(case, &verdict.errno, result);
             return Ok(Completion::Completed);
         }
-        self.report.add(case, &verdict.errno, "FAILED");
         Err(verdict.problems.join("\n").into())
     }
 }

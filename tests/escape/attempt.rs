@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::host::Host;
 use crate::streams::{STDOUT_FILE, connect};
 use crate::support::binaries::Binaries;
+use crate::support::kernel;
 use crate::support::persona::Persona;
 use crate::support::running::{Finished, Running};
 use crate::table::{Attack, Expectation, Mounts, NO_ERRNO, REFUSED, Rung, Stream};
@@ -55,8 +56,7 @@ impl Case {
         if let Some(only) = attack.only_on.as_ref().filter(|only| *only != std::env::consts::ARCH) {
             return Some(format!("the call exists on {only} only"));
         }
-        let prepared_by_root = attack.nodes || attack.mounts != Mounts::AsTheyAre;
-        if prepared_by_root && !nix::unistd::geteuid().is_root() {
+        if !attack.needs().is_empty() && !nix::unistd::geteuid().is_root() {
             return Some("only root can prepare the host for it".to_owned());
         }
         self.persona.obstacle()
@@ -85,15 +85,17 @@ impl Case {
         }
         let before = host.state()?;
         let finished = self.finish(host, binaries)?;
-        let (errno, mut problems) = self.judge(host, &finished);
-        if self.declared_gap(host)? {
-            return Ok(Verdict { errno, problems: Vec::new(), declared_gap: true });
+        let gap = self.declared_gap(host)?;
+        let (errno, mut problems) = self.judge(host, &finished, gap);
+        // Only a success makes use of a gap.
+        let declared_gap = gap && errno == NO_ERRNO && self.expected_errno() != NO_ERRNO;
+        if !declared_gap {
+            problems.extend(host.damage_since(&before, self.rung)?);
         }
-        problems.extend(host.damage_since(&before, self.rung)?);
         if !problems.is_empty() && !finished.stderr.is_empty() {
             problems.push(format!("stderr: {}", finished.stderr.trim_end()));
         }
-        Ok(Verdict { errno, problems, declared_gap: false })
+        Ok(Verdict { errno, problems, declared_gap })
     }
 
     fn command(&self, host: &Host, binaries: &Binaries) -> io::Result<Command> {
@@ -147,7 +149,7 @@ impl Case {
     }
 
     /// What the probe, or dsh-run, said.
-    fn judge(&self, host: &Host, finished: &Finished) -> (String, Vec<String>) {
+    fn judge(&self, host: &Host, finished: &Finished, gap: bool) -> (String, Vec<String>) {
         let stdout = match self.attack.stdout {
             Stream::File => fs::read_to_string(host.granted.join(STDOUT_FILE)).unwrap_or_default(),
             _ => finished.stdout.clone(),
@@ -165,15 +167,16 @@ impl Case {
             return ("?".to_owned(), problems);
         };
         let errno = answer.errno.unwrap_or_else(|| NO_ERRNO.to_owned());
-        if errno != expected {
+        let succeeded = errno == NO_ERRNO;
+        if errno != expected && !(gap && succeeded) {
             problems.push(format!("expected {expected}, got {errno}"));
         }
+        let Expectation { at, detail, .. } = &self.expectation;
         let last = answer.steps.last().map(|step| &step.call);
-        if errno != NO_ERRNO && self.attack.at.is_some() && self.attack.at.as_ref() != last {
-            problems.push(format!("stopped at {last:?} instead of {:?}", self.attack.at));
+        if !succeeded && at.is_some() && at.as_ref() != last {
+            problems.push(format!("stopped at {last:?} instead of {at:?}"));
         }
-        if errno == NO_ERRNO && self.attack.detail.is_some() && answer.detail != self.attack.detail
-        {
+        if succeeded && detail.is_some() && answer.detail != *detail {
             problems.push(format!("reported {:?}", answer.detail));
         }
         (errno, problems)
@@ -203,8 +206,14 @@ impl Case {
     }
 
     fn expected_errno(&self) -> &str {
-        let absent = self.attack.host_file.as_ref().is_some_and(|file| !Path::new(file).exists());
-        if absent { "ENOENT" } else { &self.expectation.errno }
+        let Attack { host_file, host_call, .. } = &self.attack;
+        if host_file.as_ref().is_some_and(|file| !Path::new(file).exists()) {
+            "ENOENT"
+        } else if host_call.is_some_and(|number| !kernel::has_call(number)) {
+            "ENOSYS"
+        } else {
+            &self.expectation.errno
+        }
     }
 }
 

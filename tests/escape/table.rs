@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::class::{Class, Name, Need};
 use crate::support::persona::Persona;
 
 const FAMILIES: [(&str, &str); 6] = [
@@ -66,15 +67,16 @@ pub(crate) struct Attack {
     pub(crate) only_on: Option<String>,
     /// A file that not every host has; where it is missing the attempt must end in ENOENT.
     pub(crate) host_file: Option<String>,
+    /// The number of a call that not every host has, the same on every architecture; without it the
+    /// attempt must end in ENOSYS.
+    pub(crate) host_call: Option<i64>,
     /// The call that is refused, where the attempt makes several.
-    pub(crate) at: Option<String>,
-    /// An effect that older kernels cannot govern: where the facts of the run list it as a gap, the
-    /// attempt may succeed.
+    at: Option<String>,
+    /// An effect that not every host lets dsh-run govern: where the facts of the run list it as a
+    /// gap, the attempt may succeed.
     pub(crate) gap: Option<String>,
-    /// What the probe reports beside the errno.
-    pub(crate) detail: Option<String>,
-    /// The last entry that fits a rung and a user is what must happen; without one the attack is
-    /// not made there.
+    /// The last entry that fits a rung, a user and a class of hosts is what must happen; without
+    /// one the attack is not made there.
     pub(crate) expect: Vec<Expectation>,
 }
 
@@ -86,6 +88,9 @@ pub(crate) struct Expectation {
     pub(crate) rung: Option<Rung>,
     /// The user it holds for; none is both.
     pub(crate) uid: Option<User>,
+    /// The classes of hosts that it holds for; none is all, with what takes the place of the layers
+    /// that a class lacks.
+    pub(crate) hosts: Option<Vec<Name>>,
     /// The errno's name; `none` where the attempt succeeds, `exit 125` where dsh-run must not
     /// start.
     pub(crate) errno: String,
@@ -93,6 +98,10 @@ pub(crate) struct Expectation {
     pub(crate) layer: Layer,
     /// Why a success does no harm.
     pub(crate) why: Option<String>,
+    /// The call that is refused, where that differs from the attack's.
+    pub(crate) at: Option<String>,
+    /// What the probe reports beside the errno.
+    pub(crate) detail: Option<String>,
 }
 
 /// The errno of an attempt that succeeds.
@@ -195,16 +204,42 @@ pub(crate) enum Mounts {
 }
 
 impl Attack {
-    /// What must happen on this rung for this user.
-    pub(crate) fn expectation(&self, rung: Rung, persona: Persona) -> Option<&Expectation> {
-        self.expect.iter().rev().find(|expectation| {
+    /// What must happen on this rung for this user, on a host of this class.
+    pub(crate) fn expectation(
+        &self,
+        rung: Rung,
+        persona: Persona,
+        class: &Class,
+    ) -> Option<Expectation> {
+        let fits = |expectation: &&Expectation| {
             let user_fits = match expectation.uid {
                 Some(User::Root) => persona.is_root(),
                 Some(User::Ordinary) => !persona.is_root(),
                 None => true,
             };
-            user_fits && expectation.rung.is_none_or(|only| only == rung)
-        })
+            user_fits
+                && expectation.rung.is_none_or(|only| only == rung)
+                && expectation.hosts.as_ref().is_none_or(|only| only.contains(&class.name))
+        };
+        let mut expectation = self.expect.iter().rev().find(fits)?.clone();
+        if expectation.at.is_none() {
+            expectation.at.clone_from(&self.at);
+        }
+        if expectation.hosts.is_none() {
+            expectation = class.translate(&expectation, self.gap.as_deref());
+        }
+        Some(expectation)
+    }
+
+    /// What the host must let the suite do.
+    pub(crate) fn needs(&self) -> Vec<Need> {
+        let devices = matches!(self.stdin, Stream::CharDevice | Stream::BlockDevice);
+        let needs = [
+            (Need::Mounts, self.mounts != Mounts::AsTheyAre),
+            (Need::Nodes, self.nodes),
+            (Need::Devices, devices),
+        ];
+        needs.into_iter().filter(|(_, needed)| *needed).map(|(need, _)| need).collect()
     }
 
     /// A table that contradicts itself tests nothing.

@@ -19,3 +19,11 @@ pub(crate) fn at_least(major: u32, minor: u32) -> bool {
     let running = (numbers.next().flatten(), numbers.next().flatten());
     matches!(running, (Some(a), Some(b)) if (a, b) >= (major, minor))
 }
+
+/// Whether a call can be made at all: an old kernel and a container's filter answer ENOSYS.
+pub(crate) fn has_call(number: i64) -> bool {
+    // SAFETY: the descriptor is none, so whatever the call is, it fails before it does anything; the
+    // pointers are null.
+    let answer = unsafe { libc::syscall(number, -1_i64, 0_i64, 0_i64, 0_i64, 0_i64, 0_i64) };
+    Errno::result(answer) != Err(Errno::ENOSYS)
+}

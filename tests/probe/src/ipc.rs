@@ -1,7 +1,8 @@
 //! System V and POSIX message objects, which have names of their own beside the file system's.
 
-use crate::args::{number, path};
+use crate::args::{flags, number, path};
 use crate::attempt::{Attempt, Outcome, Trail};
+use crate::files::OPEN_FLAGS;
 use crate::sys::{Arg, NONE, call};
 
 pub(crate) const ATTEMPTS: &[Attempt] =
@@ -29,11 +30,10 @@ fn shmctl_remove(trail: &mut Trail, arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-/// `mq-open NAME`: the kernel takes the name without its slash.
+/// `mq-open NAME FLAGS`: the kernel takes the name without its slash.
 fn mq_open(trail: &mut Trail, arguments: &[String]) -> Outcome {
-    let name = path(arguments, 0)?;
-    let flags = Arg::Int(i64::from(libc::O_RDWR));
-    let arguments = vec![Arg::Path(&name), flags, NONE, NONE];
+    let (name, flags) = (path(arguments, 0)?, flags(arguments, 1, OPEN_FLAGS)?);
+    let arguments = vec![Arg::Path(&name), Arg::Int(flags), NONE, NONE];
     trail.step("mq_open", call(libc::SYS_mq_open, arguments))?;
     Ok(())
 }
