@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::{Pid, getpid, setpgid, tcsetpgrp};
+use nix::unistd::{Pid, getpid, isatty, setpgid, tcsetpgrp};
 
 use crate::error::{LayerError, Step, errno_of};
 use crate::image::{self, HandedOver};
@@ -85,7 +85,12 @@ fn prepare(plan: &CommandPlan, script: Option<&OwnedFd>) -> Result<Vec<Applied>,
         .descriptors
         .iter()
         .zip([input.as_fd(), output.as_fd(), error.as_fd()])
-        .filter(|(kind, _)| matches!(kind, Stdio::Grant { .. }))
+        // A terminal that passes as it is can be opened again too: echo >/dev/stderr.
+        .filter(|(kind, descriptor)| match kind {
+            Stdio::Grant { .. } => true,
+            Stdio::Pass => isatty(descriptor) == Ok(true),
+            _ => false,
+        })
         .map(|(_, descriptor)| descriptor)
         .collect();
     umask(Mode::from_bits_truncate(plan.umask));
