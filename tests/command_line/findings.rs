@@ -4,6 +4,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use crate::support::caller::{Caller, finish};
@@ -22,9 +23,7 @@ tests![
 /// A process's /proc/PID/exe leads through the mount that it was executed from: the mounts stop
 /// chmod there (EROFS) only because the command's first image is executed inside.
 fn the_programs_own_file_through_proc(caller: &Caller) -> Outcome {
-    let copy = caller.path("home/copy");
-    std::fs::copy(caller.program(), &copy)?;
-    caller.persona().own(&copy)?;
+    let copy = own_copy(caller)?;
     for mode in CONFINED {
         let mut command = caller.command(&copy);
         command.args(["--mode", mode, "--", "/proc/self/exe", "--mode", "danger-full-access"]);
@@ -39,9 +38,7 @@ fn the_programs_own_file_through_proc(caller: &Caller) -> Outcome {
 /// The same from content of the workspace alone: the kernel opens the interpreter of a script in
 /// the process that executes it.
 fn the_programs_own_file_through_an_interpreter_line(caller: &Caller) -> Outcome {
-    let copy = caller.path("home/copy");
-    std::fs::copy(caller.program(), &copy)?;
-    caller.persona().own(&copy)?;
+    let copy = own_copy(caller)?;
     let script = caller
         .make_file("workspace/run", "#!/proc/self/exe -cchmod${IFS}700${IFS}/proc/*/exe\n")?;
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755))?;
@@ -106,4 +103,12 @@ fn sockets_of_the_hosts_network(caller: &Caller) -> Outcome {
         assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""));
     }
     Ok(())
+}
+
+/// The program, as a file of the caller's. Another process writes it: a thread of this one that forks
+/// meanwhile would hold it open for writing, and to execute it would be ETXTBSY.
+fn own_copy(caller: &Caller) -> std::io::Result<PathBuf> {
+    let copy = caller.path("home/copy");
+    finish(caller.command("cp").arg(caller.program()).arg(&copy))?;
+    Ok(copy)
 }
