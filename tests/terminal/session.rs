@@ -5,9 +5,9 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ use nix::unistd::{Pid, tcgetpgrp};
 
 use crate::support::caller::Caller;
 use crate::support::suite::Stop;
+
+nix::ioctl_write_ptr_bad!(set_window_size, libc::TIOCSWINSZ, libc::winsize);
 
 /// Every rung.
 pub(crate) const MODES: [&str; 3] = ["read-only", "workspace-write", "danger-full-access"];
@@ -158,10 +160,11 @@ impl Session {
 
     /// Changes the size of the window, as a terminal emulator does.
     pub(crate) fn resize(&self, rows: u16, columns: u16) -> Result<(), Stop> {
-        let (rows, columns) = (rows.to_string(), columns.to_string());
-        let mut stty = Command::new("stty");
-        stty.args(["rows", &rows, "cols", &columns]).stdin(Stdio::from(open(&self.name)?));
-        assert!(stty.status()?.success());
+        let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        // In one step, unlike stty: a shell that runs its trap for the first SIGWINCH can miss a
+        // second one.
+        // SAFETY: the descriptor is open, and the kernel only reads the structure.
+        unsafe { set_window_size(open(&self.name)?.as_raw_fd(), &raw const size) }?;
         Ok(())
     }
 }
