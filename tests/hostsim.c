@@ -14,7 +14,8 @@
  *   -A          AppArmor's restriction of user namespaces as on Ubuntu 24.04: one can be made, but
  *               nothing can be done in it
  *   -m          /proc and /sys masked as in a container
- *   -c CAPS     keep only these capabilities: docker (its default), none
+ *   -c CAPS     keep only these capabilities: docker (its default), none, or a hexadecimal set as in
+ *               /proc/PID/status
  *   -u UID      become this user, without supplementary groups
  *   -n          no_new_privs
  *   -L          a kernel without Landlock: ENOSYS
@@ -374,8 +375,11 @@ static int parse_capabilities(const char *name, struct options *options)
         options->capabilities = DOCKER_CAPABILITIES;
     else if (!strcmp(name, "none"))
         options->capabilities = 0;
-    else
-        return -1;
+    else {
+        char *end;
+        options->capabilities = strtoull(name, &end, 16);
+        return end == name || *end ? -1 : 0;
+    }
     return 0;
 }
 

@@ -17,6 +17,7 @@ const MODES: [SandboxMode; 2] = [SandboxMode::ReadOnly, SandboxMode::WorkspaceWr
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![Case::new("promises::the-stage-sees-what-is-left", sees_what_is_left)];
+    cases.push(Case::new("promises::processes-of-another-user", of_another_user));
     for host in HOSTS {
         for mode in MODES {
             let name = format!("promises::{}::{mode}", host.name);
@@ -40,6 +41,25 @@ fn sees_what_is_left(programs: &Programs) -> Verdict {
     problems.equal("exit status", ran.status, 7);
     problems.contains("left behind", &ran.left, "(sleep) ");
     problems.contains("left behind", &ran.left, "have changed");
+    problems.verdict(&ran)
+}
+
+/// Where only signals end what is left, a root without CAP_KILL could not end a daemon that has
+/// become somebody else: the command must not keep CAP_SETUID.
+fn of_another_user(programs: &Programs) -> Verdict {
+    // Docker's default without CAP_KILL.
+    const OPTIONS: &[&str] = &["-s", "docker", "-m", "-c", "a80425db"];
+    const SCRIPT: &str = r#"
+setpriv --reuid 1000 --clear-groups sh -c 'setsid sleep 300 >/dev/null &' 2>/dev/null
+exit 7"#;
+    if let Some(reason) = Stage::obstacle() {
+        return skip(reason);
+    }
+    let fixture = Fixture::new(0)?;
+    let ran = Stage::new(OPTIONS, 0).run(programs, &fixture, &["--", "sh", "-c", SCRIPT])?;
+    let mut problems = Problems::default();
+    problems.equal("exit status", ran.status, 7);
+    problems.equal("left behind", ran.left.as_str(), "");
     problems.verdict(&ran)
 }
 

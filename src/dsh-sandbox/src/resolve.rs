@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use caps::Capability;
 use dsh_facts::{Network, SandboxMode};
 
 use crate::carve_outs;
@@ -128,11 +129,7 @@ pub(crate) fn resolve_policy(
                 ..mount_plan(policy, &roots, temporary.clone(), limits.pid_max)
             }),
             confinement: Some(Confinement {
-                capabilities: if host.caller.is_root() {
-                    ROOT_KEEPS.iter().map(|capability| capability.index()).collect()
-                } else {
-                    Vec::new()
-                },
+                capabilities: capabilities(host, &row),
                 landlock: row
                     .landlock
                     .map(|abi| landlock_plan(abi, &roots, &row, temporary, network_in_force)),
@@ -185,7 +182,7 @@ fn world_of(host: &Host, row: &Row, network: Network) -> Result<WorldPlan, Sandb
         network: (network != Network::Host && row.private_network)
             .then_some(PrivateNetwork { loopback: network == Network::Loopback }),
         lock_user_namespaces: row.lock_by_sysctl,
-        drop_bounding: row.user_namespace || host.caller.has(caps::Capability::CAP_SETPCAP),
+        drop_bounding: row.user_namespace || host.caller.has(Capability::CAP_SETPCAP),
     })
 }
 
@@ -222,6 +219,19 @@ fn unconfined(request: &Request, policy: &Policy, roots: Roots) -> Result<Plan, 
         rules: None,
         situations: Vec::new(),
     })
+}
+
+/// The numbers of the capabilities that a command keeps.
+fn capabilities(host: &Host, row: &Row) -> Vec<u8> {
+    if !host.caller.is_root() {
+        return Vec::new();
+    }
+    // Where signals are what ends its processes, they must not become somebody's whom init may not
+    // signal.
+    let by_signals = !row.pid_namespace && !row.user_namespace;
+    let out_of_reach = by_signals && !host.caller.has(Capability::CAP_KILL);
+    let kept = ROOT_KEEPS.iter().filter(|one| !out_of_reach || **one != Capability::CAP_SETUID);
+    kept.map(|capability| capability.index()).collect()
 }
 
 fn mount_plan(
