@@ -7,6 +7,7 @@ pub mod descriptors;
 pub mod landlock;
 pub mod loopback;
 pub mod mount;
+pub mod mount_id;
 pub mod pidfd;
 pub mod process;
 pub mod seccomp;

@@ -90,7 +90,7 @@ pub(crate) struct RunOptions {
     /// read-only, workspace-write or danger-full-access [default: the profile's, or read-only]
     #[arg(long, value_name = "MODE")]
     mode: Option<SandboxMode>,
-    /// A profile by name, or by the path of its file; the other options only narrow it
+    /// A profile by name, or by the path of its file; no option goes beyond the values that it states
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
     /// The workspace [default: the current directory]
@@ -173,6 +173,11 @@ impl Arguments {
 }
 
 impl RunOptions {
+    /// The mode that was asked for.
+    pub(crate) fn mode(&self) -> Option<SandboxMode> {
+        self.mode
+    }
+
     /// The request that the options make, with the caller's environment.
     pub(crate) fn request(&self) -> Result<Request, Error> {
         let set = self.env.iter().map(assignment).collect::<Result<_, _>>()?;

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use dsh_facts::{Event, Facts, VERSION};
@@ -144,15 +143,16 @@ impl FactsFile {
             role: "facts file",
             path: path.to_owned(),
             errno,
-            remedy: "name a regular file in a directory that can be written",
+            remedy: "name a regular file in a directory that can be written, or use --facts-fd",
         };
         if let Ok(existing) = path.symlink_metadata() {
             let kind = existing.file_type();
             if kind.is_dir() {
                 return Err(failed(Errno::EISDIR));
             }
-            if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() {
-                // Replacing a device by rename is not what anybody means: --facts-fd is.
+            if leads_to_no_file(path) || !(kind.is_file() || kind.is_symlink()) {
+                // Replacing a device, or a link such as /dev/stdout, by rename is not what anybody
+                // means.
                 return Err(failed(Errno::EINVAL));
             }
         }
@@ -205,6 +205,13 @@ impl FactsFile {
             failed(errno)
         })
     }
+}
+
+/// Whether a name leads to a device, a pipe or an open descriptor.
+fn leads_to_no_file(path: &Path) -> bool {
+    let special = path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let descriptor = path.read_link().is_ok_and(|target| target.starts_with("/proc"));
+    special || descriptor
 }
 
 /// The name that the file has for the moment between being written and being renamed.

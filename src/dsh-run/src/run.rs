@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use dsh_facts::{Exit, Facts};
-use dsh_sandbox::{Request, Run, WardenProgram, lost, ran, refused};
+use dsh_sandbox::{Plan, Request, Run, WardenProgram, lost, ran, refused};
 
 use crate::arguments::RunOptions;
 use crate::error::{Error, describe};
@@ -14,7 +14,16 @@ use crate::terminal::Terminal;
 
 /// Runs the command of the options and returns the exit status.
 pub(crate) fn run(options: &RunOptions) -> Result<u8, Error> {
-    let mut request = options.request()?;
+    let mut request = match options.request() {
+        Ok(request) => request,
+        Err(error) => {
+            // Nothing can run, and the facts say why.
+            let request = Request { mode: options.mode(), ..Request::default() };
+            let facts = FactsOutput::open(options, &request)?;
+            facts.refused(refused(&request, error.fact()))?;
+            return Err(error);
+        }
+    };
     let mut facts = FactsOutput::open(options, &request)?;
     match start_and_supervise(options, &mut request, &mut facts) {
         Ok((status, ended)) => {
@@ -45,6 +54,9 @@ fn start_and_supervise(
         Run::start(request, &WardenProgram::Fork, descriptors, script.as_ref().map(AsFd::as_fd));
     let end = started.map_err(Error::from).and_then(|mut run| {
         facts.started(run.plan(), run.layers());
+        if !options.quiet {
+            tell_missing(request, run.plan());
+        }
         let end = supervise(&mut run, options, &signals, terminal.as_mut());
         if let Err(Error::Sandbox(cause)) = &end {
             // It ran, so what follows must not say that it was refused.
@@ -62,6 +74,17 @@ fn start_and_supervise(
     let (run, end) = end?;
     explain_not_executed(request, &end, options.quiet);
     Ok((status(&end.exit), ran(run.plan(), run.layers(), end.exit)))
+}
+
+/// A path on the command line that is not there is more often a slip than meant.
+fn tell_missing(request: &Request, plan: &Plan) {
+    use std::io::Write;
+    for (option, paths) in [("--hide", &request.hidden), ("--protect", &request.protected)] {
+        for path in paths.iter().filter(|path| plan.missing.iter().any(|one| one.ends_with(path))) {
+            let path = crate::error::one_line(&path.to_string_lossy());
+            let _ = writeln!(std::io::stderr(), "dsh-run: {option} {path}: nothing is there");
+        }
+    }
 }
 
 fn explain_not_executed(request: &Request, end: &End, quiet: bool) {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use dsh_facts::{Gap, SandboxMode, text};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
@@ -48,15 +49,29 @@ pub(crate) struct CarveOuts {
     pub(crate) protected: Vec<PathBuf>,
     /// What does not exist, so that there is nothing to hide or protect.
     pub(crate) missing: Vec<PathBuf>,
+    /// What mounts cannot keep.
+    pub(crate) gaps: Vec<Gap>,
+}
+
+impl CarveOuts {
+    /// Whether something is to be hidden or protected, for which there must be mounts.
+    pub(crate) fn need_mounts(&self) -> bool {
+        self.mounts.iter().any(|one| one.treatment > Treatment::Pinned)
+    }
 }
 
 /// Looks up the hidden and protected paths of a policy.
 ///
 /// # Errors
 ///
-/// [`RequestError::HidesRoot`] and [`RequestError::NoHome`].
-pub(crate) fn resolve(policy: &Policy, roots: &Roots) -> Result<CarveOuts, RequestError> {
-    if policy.hidden.is_empty() && policy.protected.is_empty() {
+/// [`RequestError::CoversRoot`], [`RequestError::CoversOwn`] and [`RequestError::NoHome`].
+pub(crate) fn resolve(
+    policy: &Policy,
+    roots: &Roots,
+    own_mounts: bool,
+) -> Result<CarveOuts, RequestError> {
+    let plain = policy.hidden.is_empty() && policy.protected.is_empty();
+    if plain && !roots.named.iter().any(|name| roots.is_within_another(name)) {
         return Ok(CarveOuts::default());
     }
     let mounts = mountinfo::read().unwrap_or_default();
@@ -68,11 +83,39 @@ pub(crate) fn resolve(policy: &Policy, roots: &Roots) -> Result<CarveOuts, Reque
             None => result.missing.push(path),
         }
     }
+    let mut unprotected = Vec::new();
     for path in absolute(&policy.protected, roots)? {
-        match found.protect(&path) {
+        match found.protect(&path)? {
             Some(place) => result.protected.push(place),
-            None => result.missing.push(path),
+            None => {
+                if policy.mode == SandboxMode::WorkspaceWrite {
+                    unprotected.push(text(&path));
+                }
+                result.missing.push(path);
+            }
         }
+    }
+    if !unprotected.is_empty() {
+        result.gaps.push(Gap {
+            effect: "protected".to_owned(),
+            reason: format!(
+                "what does not exist cannot be protected, and a command may create it: {}",
+                unprotected.join(" ")
+            ),
+            remedy: "create it, empty, before the run; or look for it afterwards".to_owned(),
+        });
+    }
+    for name in &roots.named {
+        found.keep_name(name);
+    }
+    if !own_mounts && roots.named.iter().any(|name| roots.is_within_another(name)) {
+        result.gaps.push(Gap {
+            effect: "root_names".to_owned(),
+            reason: "the name of a writable root lies within another one: a command can put a \
+                     symbolic link in its place, which the next run would follow"
+                .to_owned(),
+            remedy: "name only the outer one, or allow user namespaces".to_owned(),
+        });
     }
     result.mounts = found
         .places
@@ -80,6 +123,19 @@ pub(crate) fn resolve(policy: &Policy, roots: &Roots) -> Result<CarveOuts, Reque
         .map(|(path, treatment)| CarveOut { path: path.into(), treatment })
         .collect();
     Ok(result)
+}
+
+/// The gap that is left when the host replaces what is hidden or protected while a command runs.
+pub(crate) fn uncovered(place: &OsString) -> Gap {
+    Gap {
+        effect: "uncovered".to_owned(),
+        reason: format!(
+            "the host replaced or removed {} while the command ran, which took the mount over it \
+             away",
+            text(place)
+        ),
+        remedy: "hide or protect the directory that holds it".to_owned(),
+    }
 }
 
 /// The paths of both kinds, absolute.
@@ -97,6 +153,15 @@ fn absolute(paths: &CarvedOut, roots: &Roots) -> Result<Vec<PathBuf>, RequestErr
     by_profile.chain(by_request).collect()
 }
 
+/// Refuses a place of which the sandbox has its own: a mount there would cover that, or nothing.
+fn check_own(what: &'static str, path: &Path, place: &Path) -> Result<(), RequestError> {
+    let own = ["/proc", "/dev"].into_iter().find(|own| place.starts_with(own));
+    match own.filter(|_| !place.starts_with("/dev/shm")) {
+        None => Ok(()),
+        Some(own) => Err(RequestError::CoversOwn { what, path: path.to_owned(), own }),
+    }
+}
+
 struct Found<'a> {
     roots: &'a Roots,
     mounts: &'a [Mount],
@@ -111,13 +176,12 @@ impl Found<'_> {
             return Ok(None);
         }
         self.pin(&walked);
-        let mut names = mountinfo::other_names(self.mounts, &walked.end);
-        names.push(walked.end.clone());
-        for name in names {
+        check_own("hidden", path, &walked.end)?;
+        for name in self.names(&walked.end) {
             let mut held = self.roots.writable.iter().chain([&self.roots.workspace]);
             if let Some(root) = held.find(|root| root.path().starts_with(&name)) {
                 let (path, holds) = (path.to_owned(), root.path().to_owned());
-                return Err(RequestError::HidesRoot { path, holds });
+                return Err(RequestError::CoversRoot { what: "hidden", path, holds });
             }
             self.pin(&walk(&name));
             self.add(name, Treatment::Hidden);
@@ -127,22 +191,52 @@ impl Found<'_> {
 
     /// Protects a path by all its names, or what stands in its way, such as the file that `.git`
     /// is in a linked worktree; none where there is nothing.
-    fn protect(&mut self, path: &Path) -> Option<PathBuf> {
+    fn protect(&mut self, path: &Path) -> Result<Option<PathBuf>, RequestError> {
         let walked = walk(path);
         let place = match walked.missing() {
             None => walked.end.clone(),
-            Some(_) => walked.steps.iter().find(|step| step.kind == Kind::File)?.node.clone(),
+            Some(_) => match walked.steps.iter().find(|step| step.kind == Kind::File) {
+                Some(step) => step.node.clone(),
+                None => return Ok(None),
+            },
         };
+        check_own("protected", path, &place)?;
+        let mut held = self.roots.writable.iter().map(Root::path);
+        if let Some(root) = held.find(|root| root.starts_with(&place) && *root != place) {
+            let (path, holds) = (path.to_owned(), root.to_owned());
+            return Err(RequestError::CoversRoot { what: "protected", path, holds });
+        }
         self.pin(&walked);
-        let mut names = mountinfo::other_names(self.mounts, &place);
-        names.push(place.clone());
-        for name in names {
+        for name in self.names(&place) {
             if self.root_of(&name).is_some() {
                 self.pin(&walk(&name));
                 self.add(name, Treatment::Protected);
             }
         }
-        Some(place)
+        Ok(Some(place))
+    }
+
+    /// Every name of a place, and of the mounts below it, which can be seen elsewhere too.
+    fn names(&self, place: &Path) -> Vec<PathBuf> {
+        let below = self.mounts.iter().map(|mount| &mount.point);
+        let mut names = vec![place.to_owned()];
+        for point in below.filter(|point| point.starts_with(place)) {
+            names.extend(mountinfo::other_names(self.mounts, point));
+        }
+        names.extend(mountinfo::other_names(self.mounts, place));
+        names.retain(|name| name == place || !name.starts_with(place));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Keeps the name by which a root was asked for: the next run looks for it there.
+    fn keep_name(&mut self, path: &Path) {
+        let walked = walk(path);
+        self.pin(&walked);
+        if self.roots.is_within_another(&walked.end) {
+            self.add(walked.end, Treatment::Pinned);
+        }
     }
 
     /// Pins what a command could rename or replace on the way.

@@ -11,8 +11,26 @@ use crate::request::EnvironmentRequest;
 const CREDENTIAL_PARTS: [&str; 7] =
     ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
 
+/// A name with one of these words in it, between underscores, is one too.
+const CREDENTIAL_WORDS: [&str; 12] = [
+    "AUTH",
+    "COOKIE",
+    "COOKIES",
+    "CRED",
+    "CREDS",
+    "DSN",
+    "JWT",
+    "PASS",
+    "PASSCOMMAND",
+    "PAT",
+    "PWD",
+    "WEBHOOK",
+];
+
 /// Whole names that give access to something without saying so.
-const CREDENTIAL_NAMES: [&str; 10] = [
+const CREDENTIAL_NAMES: [&str; 12] = [
+    "SSHPASS",
+    "XAUTHORITY",
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
     "GPG_AGENT_INFO",
@@ -25,7 +43,10 @@ const CREDENTIAL_NAMES: [&str; 10] = [
     "PGPASSFILE",
 ];
 
-/// Names that only look like credentials: these words are taken out before a name is judged.
+/// Names of a shell's own that only look like credentials.
+const HARMLESS_NAMES: [&str; 2] = ["PWD", "OLDPWD"];
+
+/// Parts that only look like credentials: they are taken out before a name is judged.
 const HARMLESS_PARTS: [&str; 4] = ["KEYBOARD", "KEYMAP", "TOKENIZERS", "TOKENIZER"];
 
 /// The environment of a command, resolved.
@@ -49,7 +70,10 @@ pub(crate) fn confined(
     let mut result = Environment::default();
     for (name, value) in &request.inherited {
         let passed = request.pass.contains(name);
-        if runs_code(name) || request.drop.contains(name) || (is_credential(name) && !passed) {
+        if runs_code(name)
+            || request.drop.contains(name)
+            || ((is_credential(name) || holds_password(value)) && !passed)
+        {
             result.dropped.push(name.clone());
         } else if passed || !request.clear {
             result.variables.push((name.clone(), value.clone()));
@@ -104,10 +128,25 @@ fn is_credential(name: &OsStr) -> bool {
     if CREDENTIAL_NAMES.contains(&name.as_str()) {
         return true;
     }
+    if HARMLESS_NAMES.contains(&name.as_str()) {
+        return false;
+    }
+    if name.split('_').any(|word| CREDENTIAL_WORDS.contains(&word)) {
+        return true;
+    }
     for harmless in HARMLESS_PARTS {
         name = name.replace(harmless, "");
     }
     CREDENTIAL_PARTS.iter().any(|part| name.contains(part))
+}
+
+/// Whether the value is an address with a password in it, as a proxy's may be:
+/// `scheme://user:password@host`.
+fn holds_password(value: &OsStr) -> bool {
+    let value = value.to_string_lossy();
+    let Some((_, rest)) = value.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
 #[cfg(test)]
@@ -123,14 +162,47 @@ mod tests {
 
     #[test]
     fn credentials_are_told_by_name_in_any_case() {
-        for name in ["MY_KEY", "aws_secret_access_key", "GithubToken", "PGPASSWORD", "DATABASE_URL"]
-        {
+        for name in [
+            "MY_KEY",
+            "aws_secret_access_key",
+            "GithubToken",
+            "PGPASSWORD",
+            "DATABASE_URL",
+            "MYSQL_PWD",
+            "SSHPASS",
+            "GH_PAT",
+            "NPM_CONFIG__AUTH",
+            "DOCKER_AUTH_CONFIG",
+            "SENTRY_DSN",
+            "SLACK_WEBHOOK_URL",
+            "BORG_PASSCOMMAND",
+        ] {
             assert!(is_credential(OsStr::new(name)), "{name}");
         }
-        for name in ["PATH", "KEYBOARD_LAYOUT", "KEYMAP", "TOKENIZERS_PARALLELISM", "HOME"] {
+        for name in [
+            "PATH",
+            "KEYBOARD_LAYOUT",
+            "KEYMAP",
+            "TOKENIZERS_PARALLELISM",
+            "HOME",
+            "PWD",
+            "OLDPWD",
+            "GIT_AUTHOR_NAME",
+            "COMPASS",
+        ] {
             assert!(!is_credential(OsStr::new(name)), "{name}");
         }
         assert!(is_credential(OsStr::new("KEYBOARD_SECRET")), "a harmless word hides no other");
+    }
+
+    #[test]
+    fn an_address_with_a_password_is_withheld_whatever_its_name() {
+        let request = request(&[
+            ("http_proxy", "http://u:p@proxy:3128/"),
+            ("HOMEPAGE", "https://example.org/a:b@c"),
+            ("REPO", "ssh://git@example.org/x"),
+        ]);
+        assert_eq!(confined(&request, false, &[]).dropped, ["http_proxy"]);
     }
 
     #[test]

@@ -194,13 +194,25 @@ pub enum RequestError {
         /// What it allows.
         allows: String,
     },
-    /// A hidden path that holds what the command is to work in.
-    #[error("hidden path {} is or holds {}: name what the command does not need", path.display(), holds.display())]
-    HidesRoot {
-        /// The hidden path, as given.
+    /// A hidden or protected path that holds what the command is to work in.
+    #[error("{what} path {} is or holds {}: name what the command does not need", path.display(), holds.display())]
+    CoversRoot {
+        /// `hidden` or `protected`.
+        what: &'static str,
+        /// The path, as given.
         path: PathBuf,
         /// The workspace or writable root.
         holds: PathBuf,
+    },
+    /// A hidden or protected path in a place of which the sandbox has its own.
+    #[error("{what} path {} lies in {own}, of which the sandbox has its own: leave it out", path.display())]
+    CoversOwn {
+        /// `hidden` or `protected`.
+        what: &'static str,
+        /// The path, as given.
+        path: PathBuf,
+        /// `/proc` or `/dev`.
+        own: &'static str,
     },
     /// A profile names a path below the home directory, and there is none.
     #[error(

@@ -42,11 +42,14 @@ pub(crate) fn run(inherited: Inherited) -> ! {
     let Inherited { plan, packed, mut stdio, script, status } = inherited;
     let _ = set_name(c"dsh-init");
     let outcome = match set_up(&plan, &mut stdio) {
-        Ok((layers, image)) => match enter_workdir(&plan.workdir) {
-            Ok(()) => start(&plan, &status, layers, || {
-                let (image, script) = (image.as_ref(), script.as_ref());
-                become_command(&plan, packed.as_fd(), image, &stdio, script, status.as_fd())
-            }),
+        Ok(Around { layers, image, covered }) => match enter_workdir(&plan.workdir) {
+            Ok(()) => {
+                let command = start(&plan, &status, layers, || {
+                    let (image, script) = (image.as_ref(), script.as_ref());
+                    become_command(&plan, packed.as_fd(), image, &stdio, script, status.as_fd())
+                });
+                command.map(|command| (command, covered))
+            }
             Err(errno) => Err(Event::WorkdirUnseen(errno as i32)),
         },
         Err(error) => Err(Event::Failed(error)),
@@ -56,8 +59,11 @@ pub(crate) fn run(inherited: Inherited) -> ! {
         Err(event) => {
             let _ = protocol::send(status.as_fd(), &event, &[]);
         }
-        Ok(command) => {
+        Ok((command, covered)) => {
             let end = serve(&plan, command, status.as_fd());
+            for place in covered.uncovered() {
+                let _ = protocol::send(status.as_fd(), &Event::Uncovered(place), &[]);
+            }
             if !plan.pid_namespace {
                 survivors::kill_all(&[]);
             }
@@ -68,11 +74,17 @@ pub(crate) fn run(inherited: Inherited) -> ! {
     exit_now(0)
 }
 
-/// The layers that are applied around the command, and the image that becomes it.
-fn set_up(
-    plan: &CommandPlan,
-    stdio: &mut [OwnedFd; 3],
-) -> Result<(Vec<Applied>, Option<OwnedFd>), LayerError> {
+/// What there is around the command.
+struct Around {
+    layers: Vec<Applied>,
+    /// The image that becomes it.
+    image: Option<OwnedFd>,
+    /// The places that are hidden and protected.
+    covered: carve_outs::Applied,
+}
+
+/// Applies the layers around the command.
+fn set_up(plan: &CommandPlan, stdio: &mut [OwnedFd; 3]) -> Result<Around, LayerError> {
     let own = |errno: Errno, step| LayerError::new(Layer::PidNamespace, step, errno);
     if plan.pid_namespace {
         // Right below the warden, which has one thread; were it already dead, the status socket
@@ -84,6 +96,7 @@ fn set_up(
     let mut layers = Vec::new();
     let mut image = None;
     let mut masks = None;
+    let mut covered = carve_outs::Applied::default();
     if plan.pid_namespace {
         layers.push(Applied::plainly(Layer::PidNamespace));
     }
@@ -104,11 +117,11 @@ fn set_up(
             Applied { state: State::Partial, ..enforce(Layer::Proc, proc::mask)? }
         });
         // Last: a /proc of its own is refused where something covers a part of the one in sight.
-        carve_outs::apply(&mounts.carve_outs, masks.as_ref())?;
+        covered = carve_outs::apply(&mounts.carve_outs, masks.as_ref())?;
     } else {
         descriptors::reopen_files(&plan.stdio, stdio)?;
     }
-    Ok((layers, image))
+    Ok(Around { layers, image, covered })
 }
 
 /// Enters the directory of the plan; `ESTALE` when another one has its name in here.

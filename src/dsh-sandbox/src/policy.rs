@@ -119,10 +119,15 @@ fn check_ceiling(request: &Request, profile: &Profile) -> Result<(), RequestErro
     {
         return wider(format!("--scratch-size {asked}"), allowed.to_string());
     }
-    let withheld = |name: &&OsString| name.to_str().is_some_and(|name| profile.drop.contains(name));
+    let withheld = |name: &&OsString| {
+        name.to_str().is_none_or(|name| {
+            profile.drop.contains(name)
+                || (profile.clear_environment && !profile.pass.contains(name))
+        })
+    };
     if let Some(name) = request.environment.pass.iter().find(withheld) {
         let option = format!("--pass-env {}", name.to_string_lossy());
-        return wider(option, "every variable but that".to_owned());
+        return wider(option, "other variables only".to_owned());
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! One warden serves many commands, so every message about a command carries its number. A plan can
 //! be larger than a message: it travels in a memfd beside it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -70,6 +71,9 @@ pub enum Event {
     NotExecuted(i32),
     /// The command stopped on this signal.
     Stopped(i32),
+    /// The host has replaced a hidden or protected place while the command ran, which took the mount
+    /// over it away.
+    Uncovered(OsString),
     /// The command exited with this code, and nothing of it is left.
     Exited(i32),
     /// This signal ended it, and nothing of it is left.

@@ -68,8 +68,8 @@ pub(crate) fn resolve_policy(
         return unconfined(request, policy, roots);
     }
     let row = Row::of(host)?;
-    let carve_outs = carve_outs::resolve(policy, &roots)?;
-    if let (false, Err(error)) = (carve_outs.mounts.is_empty(), &host.mounts) {
+    let carve_outs = carve_outs::resolve(policy, &roots, row.own_mounts)?;
+    if let (true, Err(error)) = (carve_outs.need_mounts(), &host.mounts) {
         return Err(SandboxError::CarveOuts(error.clone()));
     }
     let network = policy.network;
@@ -146,7 +146,7 @@ pub(crate) fn resolve_policy(
         workspace: roots.workspace,
         writable: roots.writable,
         absent: row.absent,
-        gaps: gaps::list(&coverage),
+        gaps: gaps::list(&coverage).into_iter().chain(carve_outs.gaps).collect(),
         environment_dropped: environment.dropped,
         profile: request.profile.as_ref().map(|profile| profile.name.clone()),
         hidden: carve_outs.hidden,

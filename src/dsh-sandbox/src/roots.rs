@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{RequestError, errno_of};
 use crate::mountinfo::{self, Mount};
 use crate::policy::Policy;
-use crate::profile::ProfilePath;
+use crate::profile::{ProfilePath, profile_directory};
 use crate::request::Request;
 
 /// Places of which the sandbox has its own, so that a writable root cannot be or hold them.
@@ -47,8 +47,17 @@ pub(crate) struct Roots {
     pub(crate) writable: Vec<Root>,
     /// For each writable root, the mounts of kernel interfaces below it.
     pub(crate) interfaces: Vec<Vec<OsString>>,
+    /// The names by which the writable roots were asked for.
+    pub(crate) named: Vec<PathBuf>,
     /// Roots of the profile that do not exist.
     pub(crate) missing: Vec<PathBuf>,
+}
+
+impl Roots {
+    /// Whether a name lies within a writable root, where a command can replace it.
+    pub(crate) fn is_within_another(&self, name: &Path) -> bool {
+        self.writable.iter().any(|root| name.starts_with(root.path()) && name != root.path())
+    }
 }
 
 /// Resolves and checks the roots of a request.
@@ -67,22 +76,40 @@ pub(crate) fn resolve(request: &Request, policy: &Policy) -> Result<Roots, Reque
             workspace,
             writable: Vec::new(),
             interfaces: Vec::new(),
+            named: Vec::new(),
             missing: Vec::new(),
         });
     }
     let (of_profile, missing) = find_of_profile(policy, workspace.path())?;
+    let named = names(request, policy, workspace.path())?;
     let mounts = mountinfo::read().unwrap_or_default();
     let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
     let home = home.as_deref().filter(|_| !request.allow_home);
-    check("workspace", &workspace, home, &mounts)?;
+    let profiles = profile_directory().filter(|_| !request.allow_home);
+    let profiles = profiles.as_deref();
+    check("workspace", &workspace, home, profiles, &mounts)?;
     for root in extra.iter().chain(&of_profile) {
-        check("writable root", root, home, &mounts)?;
+        check("writable root", root, home, profiles, &mounts)?;
     }
     let writable =
         outermost([workspace.clone()].into_iter().chain(extra).chain(of_profile).collect());
     let interfaces =
         writable.iter().map(|root| mountinfo::interfaces_below(&mounts, root.path())).collect();
-    Ok(Roots { workspace, writable, interfaces, missing })
+    Ok(Roots { workspace, writable, interfaces, named, missing })
+}
+
+/// The names by which writable roots are asked for, absolute.
+fn names(
+    request: &Request,
+    policy: &Policy,
+    workspace: &Path,
+) -> Result<Vec<PathBuf>, RequestError> {
+    let given = request.workspace.iter().chain(&request.writable);
+    let given = given.map(|path| {
+        if path.is_absolute() { Ok(path.clone()) } else { Ok(current_directory()?.join(path)) }
+    });
+    let of_profile = policy.profile_writable.iter().map(|path| expand(path, workspace));
+    given.chain(of_profile).chain([Ok(workspace.to_owned())]).collect()
 }
 
 /// The writable roots of the profile. A profile serves many projects and machines, so those that do
@@ -139,6 +166,7 @@ fn check(
     role: &'static str,
     root: &Root,
     home: Option<&Path>,
+    profiles: Option<&Path>,
     mounts: &[Mount],
 ) -> Result<(), RequestError> {
     let path = root.path();
@@ -178,6 +206,14 @@ fn check(
         return too_wide(
             format!("{verb} the home directory, with its keys and start-up files"),
             "name a directory below it, or add --allow-home",
+        );
+    }
+    let canonical = profiles.and_then(|own| own.canonicalize().ok());
+    let held = profiles.into_iter().chain(canonical.as_deref());
+    if held.into_iter().any(|own| own.starts_with(path) || path.starts_with(own)) {
+        return too_wide(
+            "holds your profiles, which say what later runs may do".to_owned(),
+            "name a directory below or beside it, or add --allow-home",
         );
     }
     Ok(())

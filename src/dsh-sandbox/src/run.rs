@@ -7,6 +7,7 @@ use dsh_facts::LayerFact;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
+use crate::carve_outs;
 use crate::error::{RequestError, SandboxError};
 use crate::governing_file::check_below;
 use crate::host::Host;
@@ -92,7 +93,11 @@ impl Run {
     ///
     /// [`SandboxError::RunnerFailed`] when the warden is gone.
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Event>, SandboxError> {
-        Ok(self.warden.next(timeout)?.map(|(_, event)| event))
+        let event = self.warden.next(timeout)?.map(|(_, event)| event);
+        if let Some(Event::Uncovered(place)) = &event {
+            self.plan.gaps.push(carve_outs::uncovered(place));
+        }
+        Ok(event)
     }
 
     /// Sends a signal to the command's process group.

@@ -80,7 +80,7 @@ pub(crate) fn compile<'a>(
         let Chain::When(rules) = chain else { continue };
         for alternative in &call.rule.when {
             let conditions =
-                alternative.iter().map(condition).collect::<Result<Vec<_>, CompileError>>()?;
+                alternative.0.iter().map(condition).collect::<Result<Vec<_>, CompileError>>()?;
             rules.push(SeccompRule::new(conditions)?);
         }
     }

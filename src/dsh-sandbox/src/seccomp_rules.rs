@@ -26,7 +26,7 @@ pub(crate) struct Rule {
     only: Option<Situation>,
     /// Alternatives, each a list of conditions that must all hold; any call when empty.
     #[serde(default)]
-    pub(crate) when: Vec<Vec<Condition>>,
+    pub(crate) when: Vec<Alternative>,
 }
 
 /// The name of a call, checked when the table is read.
@@ -119,9 +119,52 @@ pub(crate) enum Situation {
     MetadataRefused,
 }
 
+/// Conditions that must all hold; at least one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<Condition>")]
+pub(crate) struct Alternative(pub(crate) Vec<Condition>);
+
+impl TryFrom<Vec<Condition>> for Alternative {
+    type Error = &'static str;
+
+    fn try_from(conditions: Vec<Condition>) -> Result<Self, &'static str> {
+        if conditions.is_empty() {
+            return Err("an alternative without conditions: leave `when` out to refuse every call");
+        }
+        Ok(Self(conditions))
+    }
+}
+
+/// A comparison of one argument, as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCondition {
+    arg: u8,
+    mask: Option<u64>,
+    is: Option<u64>,
+    not: Option<u64>,
+    #[serde(default)]
+    wide: bool,
+}
+
+impl TryFrom<WrittenCondition> for Condition {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenCondition) -> Result<Self, &'static str> {
+        let WrittenCondition { arg, mask, is, not, wide } = written;
+        if arg > 5 {
+            return Err("a system call has arguments 0 to 5");
+        }
+        match (is, not, mask) {
+            (Some(_), None, _) | (None, Some(_), None) => Ok(Self { arg, mask, is, not, wide }),
+            _ => Err("a condition needs `is`, with or without `mask`, or `not`"),
+        }
+    }
+}
+
 /// A comparison of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "WrittenCondition")]
 pub(crate) struct Condition {
     /// 0 to 5.
     pub(crate) arg: u8,
@@ -132,7 +175,6 @@ pub(crate) struct Condition {
     /// The value that it must not have.
     pub(crate) not: Option<u64>,
     /// Compare all 64 bits.
-    #[serde(default)]
     pub(crate) wide: bool,
 }
 

@@ -236,7 +236,7 @@ impl Commands {
                 let event = Event::Confined { pid, layers };
                 protocol::send(control, &Report::Command(id, event), &[])
             }
-            event @ (Event::Prepared(_) | Event::Stopped(_)) => {
+            event @ (Event::Prepared(_) | Event::Stopped(_) | Event::Uncovered(_)) => {
                 protocol::send(control, &Report::Command(id, event), &[])
             }
             event @ (Event::Exited(_) | Event::Killed(_)) => {

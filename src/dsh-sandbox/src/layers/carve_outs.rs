@@ -1,11 +1,13 @@
 //! Hidden, protected and pinned places: mounts over the finished tree, outermost first.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use dsh_kernel::mount::{self, Attributes, NODEV, NOEXEC, NOSUID, RDONLY, Reach};
+use dsh_kernel::mount_id;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::mount::MsFlags;
@@ -55,12 +57,36 @@ impl Masks {
     }
 }
 
+/// The mounts that hide and protect, by their numbers.
+#[derive(Default)]
+pub(crate) struct Applied {
+    places: Vec<(OsString, u64)>,
+}
+
+impl Applied {
+    /// The places that are covered no more: the kernel detaches a mount when somebody outside
+    /// renames over what is below it, or removes that. Nothing is opened for it.
+    pub(crate) fn uncovered(self) -> Vec<OsString> {
+        let gone = |(path, number): &(OsString, u64)| {
+            mount_id::of_name(Path::new(path)).is_ok_and(|now| now != *number)
+        };
+        self.places.into_iter().filter(gone).map(|(path, _)| path).collect()
+    }
+}
+
 /// Mounts the carve-outs of a plan.
-pub(crate) fn apply(carve_outs: &[CarveOut], masks: Option<&Masks>) -> Result<(), LayerError> {
+pub(crate) fn apply(carve_outs: &[CarveOut], masks: Option<&Masks>) -> Result<Applied, LayerError> {
+    let mut applied = Applied::default();
     for one in carve_outs {
         apply_one(one, masks).map_err(|error| error.at(&one.path))?;
     }
-    Ok(())
+    for one in carve_outs.iter().filter(|one| one.treatment > Treatment::Pinned) {
+        // Below Linux 5.8 the number cannot be had.
+        if let Ok(number) = mount_id::of_name(Path::new(&one.path)) {
+            applied.places.push((one.path.clone(), number));
+        }
+    }
+    Ok(applied)
 }
 
 fn apply_one(one: &CarveOut, masks: Option<&Masks>) -> Result<(), LayerError> {

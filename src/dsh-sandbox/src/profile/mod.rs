@@ -196,6 +196,7 @@ impl Profile {
         self.protected.extend(file.protected.into_iter().map(Spanned::into_inner));
         self.rules.extend(file.rules.into_iter().map(Spanned::into_inner));
         let environment = file.environment;
+        let cleared = self.clear_environment;
         if let Some(clear) = environment.clear {
             if self.clear_environment && !*clear.get_ref() {
                 return Err(level.widens(clear.span(), "clear = false", "clears the environment"));
@@ -206,6 +207,10 @@ impl Profile {
             if self.drop.contains(&name.get_ref().0) {
                 let key = format!("pass = {}", name.get_ref().0);
                 return Err(level.widens(name.span(), &key, "withholds it"));
+            }
+            if cleared && !self.pass.contains(&name.get_ref().0) {
+                let key = format!("pass = {}", name.get_ref().0);
+                return Err(level.widens(name.span(), &key, "clears the environment"));
             }
             self.pass.insert(name.into_inner().0);
         }

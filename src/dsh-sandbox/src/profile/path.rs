@@ -21,6 +21,9 @@ impl TryFrom<String> for ProfilePath {
                 "'{path}': ~ stands for the caller's own home directory only, as in ~/.ssh"
             ));
         }
+        if path.starts_with('$') {
+            return Err(format!("'{path}': variables are not put in; ~ is the home directory"));
+        }
         Ok(Self(path))
     }
 }

@@ -51,7 +51,7 @@ fn expected(rules: &Rules, situations: &[Situation], number: u32, args: [u64; 6]
     let holds = |rule: &Rule| {
         rule.when.is_empty()
             || rule.when.iter().any(|conditions| {
-                conditions.iter().all(|c| {
+                conditions.0.iter().all(|c| {
                     let arg = args[usize::from(c.arg)];
                     let arg = if c.wide { arg } else { arg & 0xffff_ffff };
                     let arg = arg & c.mask.unwrap_or(u64::MAX);
