@@ -1,7 +1,7 @@
 //! Arguments that cannot be carried out: exit 125, one line that names what and what to do, and
 //! nothing ran.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use nix::libc;
 
 use crate::support::caller::{Caller, finish};
+use crate::support::refused::{MARK, assert_refused, marked};
 use crate::support::suite::{Outcome, skip, tests};
 
 tests![
@@ -26,34 +27,6 @@ tests![
     descriptors_that_pierce_the_layers,
     what_the_widest_rung_cannot_keep,
 ];
-
-/// Leaves a mark wherever it may write one.
-pub(crate) const MARK: [&str; 4] = ["--", "sh", "-c", "echo ran; echo ran >&2; : >mark; exit 0"];
-
-/// Checks that `dsh-run` refuses: nothing ran, and the one line says each of `says`.
-pub(crate) fn assert_refused(caller: &Caller, command: &mut Command, says: &[&str]) -> Outcome {
-    let ended = finish(command)?;
-    let what = format!("{command:?}\nstdout: {}\nstderr: {}", ended.stdout, ended.stderr);
-    assert_eq!(ended.status.code(), Some(125), "{what}");
-    assert_eq!(ended.stdout, "", "{what}");
-    assert!(ended.stderr.starts_with("dsh-run: ") && ended.stderr.ends_with('\n'), "{what}");
-    assert_eq!(ended.stderr.lines().count(), 1, "{what}");
-    for word in says {
-        assert!(ended.stderr.contains(word), "no {word:?}: {what}");
-    }
-    assert!(!caller.path("workspace/mark").exists(), "it ran: {what}");
-    Ok(())
-}
-
-/// The options, with a command that leaves a mark.
-pub(crate) fn marked<S: AsRef<OsStr>>(
-    caller: &Caller,
-    options: impl IntoIterator<Item = S>,
-) -> Command {
-    let mut command = caller.dsh_run(options);
-    command.args(MARK);
-    command
-}
 
 fn an_unknown_mode(caller: &Caller) -> Outcome {
     for mode in ["write-everything", "", "Read-Only"] {

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-use crate::refusals::{assert_refused, marked};
 use crate::support::caller::{Caller, finish};
+use crate::support::refused::{assert_refused, marked};
 use crate::support::suite::{Outcome, tests};
 
 tests![
