@@ -118,8 +118,8 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     /// Its text.
     pub(super) text: String,
-    /// Whether it comes with the library.
-    pub(super) built_in: bool,
+    /// The file's device and inode; none of what comes with the library.
+    pub(super) file: Option<(u64, u64)>,
 }
 
 /// A place in a profile, for people: `FILE:LINE:COLUMN`, both from 1, the column in characters.
@@ -140,6 +140,11 @@ impl fmt::Display for Place {
 }
 
 impl Source {
+    /// Whether both are one file, by whatever names.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.path == other.path || (self.file.is_some() && self.file == other.file)
+    }
+
     pub(super) fn parse(&self) -> Result<ProfileFile, ProfileError> {
         toml::from_str(&self.text).map_err(|error| ProfileError::Syntax {
             place: self.place(error.span().unwrap_or_default()),
@@ -163,7 +168,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        let source = Source { path: "x.toml".into(), text: text.to_owned(), built_in: false };
+        let source = Source { path: "x.toml".into(), text: text.to_owned(), file: None };
         source.parse().expect_err("refused").to_string()
     }
 

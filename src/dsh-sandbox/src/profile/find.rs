@@ -1,7 +1,12 @@
 //! Finding a profile: by the path of its file, or by name among the built-in ones and those of the
 //! caller's own directory.
 
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
 
 use super::ProfileError;
 use super::file::Source;
@@ -10,6 +15,9 @@ use crate::error::errno_of;
 /// Profiles that come with the library, beside the rungs.
 const BUILT_IN: [(&str, &str); 1] =
     [("protect-vcs", include_str!("../../sandbox-profiles/protect-vcs.toml"))];
+
+/// Far more than any profile needs.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// The caller's own profiles: `$XDG_CONFIG_HOME/dsh/profiles`, XDG Base Directory Specification.
 #[must_use]
@@ -33,7 +41,7 @@ pub(super) fn source(wanted: &str, directory: &Path) -> Result<Source, ProfileEr
     }
     if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == wanted) {
         let path = format!("<{name}>").into();
-        return Ok(Source { path, text: (*text).to_owned(), built_in: true });
+        return Ok(Source { path, text: (*text).to_owned(), file: None });
     }
     let own = profile_directory().map(|own| own.join(format!("{wanted}.toml")));
     match own.map(read) {
@@ -43,13 +51,25 @@ pub(super) fn source(wanted: &str, directory: &Path) -> Result<Source, ProfileEr
     }
 }
 
+/// Reads a file that may be anything: a pipe would hang, a device never end.
 fn read(path: PathBuf) -> Result<Source, ProfileError> {
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Source { path, text, built_in: false }),
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(ProfileError::NotText { path })
-        }
-        Err(error) => Err(ProfileError::Read { path, errno: errno_of(&error) as i32 }),
+    let failed = |error| ProfileError::Read { path: path.clone(), errno: errno_of(&error) as i32 };
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits()).open(&path);
+    let file = file.map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(ProfileError::NotAFile { path });
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(ProfileError::TooLarge { path });
+    }
+    let identity = (found.dev(), found.ino());
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { path, text, file: Some(identity) }),
+        Err(_) => Err(ProfileError::NotText { path }),
     }
 }
 

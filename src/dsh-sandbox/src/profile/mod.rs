@@ -70,6 +70,18 @@ pub enum ProfileError {
         /// The errno of reading it.
         errno: i32,
     },
+    /// A directory, a pipe, a device.
+    #[error("profile {}: not a regular file: name a file that can be read", path.display())]
+    NotAFile {
+        /// What it is not.
+        path: PathBuf,
+    },
+    /// A file that nobody wrote as a profile.
+    #[error("profile {}: larger than 1 MiB, which no profile is", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file that is not text.
     #[error("profile {}: it is not UTF-8 text", path.display())]
     NotText {
@@ -131,7 +143,7 @@ impl Profile {
                 break mode;
             }
             let source = find::source(name, &directory)?;
-            if levels.iter().any(|(known, _)| is_same(&known.path, &source.path)) {
+            if levels.iter().any(|(known, _)| known.is(&source)) {
                 let (last, file) = &levels[levels.len() - 1];
                 let place = last.place(file.extends.span());
                 return Err(ProfileError::Cycle { place, chain: names });
@@ -219,7 +231,7 @@ impl Profile {
         self.set.extend(environment.set.into_iter().map(|(name, value)| (name.0, value.0)));
         self.description = file.description;
         self.extends.insert(0, base.to_owned());
-        if !source.built_in {
+        if source.file.is_some() {
             self.files.push(source.path.clone());
         }
         Ok(self)
@@ -292,13 +304,6 @@ impl Level<'_> {
             }),
         }
     }
-}
-
-/// Whether two sources are one file, by whatever names.
-fn is_same(a: &Path, b: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
-    a == b || (identity(a).is_some() && identity(a) == identity(b))
 }
 
 #[cfg(test)]

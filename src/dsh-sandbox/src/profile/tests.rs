@@ -113,3 +113,15 @@ fn what_is_not_there_is_told() {
     let error = refusal(&[("a.toml", "extends = './none.toml'\n")]);
     assert!(error.contains("none.toml") && error.contains("ENOENT"), "{error}");
 }
+
+#[test]
+fn what_is_no_profile_is_not_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("x.toml");
+    let refusal = || Profile::load(path.to_str().expect("utf-8")).expect_err("refused");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    assert_eq!(refusal(), ProfileError::NotAFile { path: path.clone() });
+    fs::remove_file(&path).expect("removed");
+    fs::File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("a large file");
+    assert_eq!(refusal(), ProfileError::TooLarge { path: path.clone() });
+}
