@@ -1,6 +1,6 @@
 //! A profile with all that it extends, written out.
 
-use std::fmt::{self, Debug, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write};
 
 use super::{Profile, ProfilePath};
 use crate::rung::Rung;
@@ -9,10 +9,10 @@ use crate::rung::Rung;
 impl Display for Profile {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(description) = &self.description {
-            writeln!(f, "# {description}")?;
+            writeln!(f, "description = {}", Quoted(description))?;
         }
         for (depth, base) in self.extends.iter().enumerate() {
-            writeln!(f, "# {}extends {base}", "  ".repeat(depth))?;
+            writeln!(f, "# {}extends {}", "  ".repeat(depth), Quoted(base))?;
         }
         writeln!(f, "mode = \"{}\"", self.mode)?;
         let rung = Rung::of(self.mode).map_err(|_| fmt::Error)?;
@@ -31,11 +31,11 @@ impl Display for Profile {
             writeln!(f, "\n[environment]\nclear = {}", self.clear_environment)?;
             writeln!(f, "pass = {}\ndrop = {}", List(&self.pass), List(&self.drop))?;
             for (name, value) in &self.set {
-                writeln!(f, "set.{name:?} = {value:?}")?;
+                writeln!(f, "set.{} = {}", Quoted(name), Quoted(value))?;
             }
         }
         for rule in &self.rules {
-            writeln!(f, "\n[[rule]]\nwhy = {:?}", rule.why)?;
+            writeln!(f, "\n[[rule]]\nwhy = {}", Quoted(&rule.why))?;
             writeln!(f, "calls = {}\nerrno = \"{}\"", List(&rule.names()), rule.errno.name())?;
             if !rule.when.is_empty() {
                 writeln!(f, "# for some arguments only: {} alternatives", rule.when.len())?;
@@ -86,13 +86,33 @@ fn paths(f: &mut Formatter<'_>, key: &str, paths: &[ProfilePath]) -> fmt::Result
     writeln!(f, "{key} = {}", List(&paths))
 }
 
+/// Strings as a TOML array.
 struct List<'a, T>(&'a T);
 
 impl<T> Display for List<'_, T>
 where
-    for<'b> &'b T: IntoIterator<Item: Debug>,
+    for<'b> &'b T: IntoIterator<Item: AsRef<str>>,
 {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0).finish()
+        let quoted: Vec<_> =
+            self.0.into_iter().map(|text| Quoted(text.as_ref()).to_string()).collect();
+        write!(f, "[{}]", quoted.join(", "))
+    }
+}
+
+/// A basic string of TOML, whose control characters no terminal sees.
+struct Quoted<'a>(&'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                c if c.is_control() => write!(f, "\\u{:04X}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
     }
 }

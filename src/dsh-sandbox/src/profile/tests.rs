@@ -125,3 +125,25 @@ fn what_is_no_profile_is_not_read() {
     fs::File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("a large file");
     assert_eq!(refusal(), ProfileError::TooLarge { path: path.clone() });
 }
+
+#[test]
+fn what_is_shown_is_toml_without_control_characters() {
+    let odd = "a \u{1b}[31m \u{9b} \u{7f} \u{301} \n \"\\";
+    let escaped = "a \\u001B[31m \\u009B \\u007F \u{301} \\n \\\"\\\\";
+    let text = format!(
+        "extends = 'read-only'\ndescription = \"{escaped}\"\nhidden = [\"{escaped}\"]\n\
+         environment.set = {{ \"{escaped}\" = \"{escaped}\" }}\n\
+         [[rule]]\nwhy = \"{escaped}\"\ncalls = ['mount']\nerrno = 'EPERM'\n"
+    );
+    let shown = load(&[("a.toml", &text)]).expect("a profile").to_string();
+    assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown}");
+    let value: toml::Value = toml::from_str(&shown).expect("TOML");
+    for value in [
+        &value["description"],
+        &value["hidden"][0],
+        &value["environment"]["set"][odd],
+        &value["rule"][0]["why"],
+    ] {
+        assert_eq!(value.as_str(), Some(odd), "{shown}");
+    }
+}
