@@ -59,13 +59,16 @@ pub(crate) fn walk(path: &Path) -> Walk {
     let mut links = 0;
     let mut lost: Option<Errno> = None;
     while let Some(name) = rest.pop() {
-        if name == ".." {
-            here.pop();
-            continue;
-        }
         let node = here.join(&name);
         let mut step =
             |kind| steps.push(Step { directory: here.clone(), node: node.clone(), kind });
+        if name == ".." {
+            if let Some(errno) = lost {
+                step(Kind::Missing(errno));
+            }
+            here.pop();
+            continue;
+        }
         let found = match lost {
             Some(errno) => Err(errno),
             None => node.symlink_metadata().map_err(|error| errno_of(&error)),
@@ -74,7 +77,7 @@ pub(crate) fn walk(path: &Path) -> Walk {
             Ok(found) if found.is_symlink() => {
                 links += 1;
                 step(Kind::Link);
-                match std::fs::read_link(&node) {
+                let errno = match std::fs::read_link(&node) {
                     Ok(target) if links <= MOST_LINKS => {
                         if target.is_absolute() {
                             here = PathBuf::from("/");
@@ -82,9 +85,11 @@ pub(crate) fn walk(path: &Path) -> Walk {
                         rest.extend(components(&target));
                         continue;
                     }
-                    Ok(_) => lost = Some(Errno::ELOOP),
-                    Err(error) => lost = Some(errno_of(&error)),
-                }
+                    Ok(_) => Errno::ELOOP,
+                    Err(error) => errno_of(&error),
+                };
+                step(Kind::Missing(errno));
+                lost = Some(errno);
             }
             Ok(found) if found.is_dir() => step(Kind::Directory),
             Ok(_) => {
@@ -143,8 +148,22 @@ mod tests {
     fn a_circle_of_links_ends() {
         let base = tempfile::tempdir().expect("a directory");
         symlink("loop", base.path().join("loop")).expect("symlink");
-        let walked = walk(&base.path().join("loop/x"));
-        let missing = walked.missing().map(|step| step.kind);
-        assert_eq!(missing, Some(Kind::Missing(Errno::ELOOP)));
+        for name in ["loop", "loop/x", "loop/.."] {
+            assert_eq!(missing(&base.path().join(name)), Some(Kind::Missing(Errno::ELOOP)));
+        }
+    }
+
+    #[test]
+    fn nothing_is_above_what_is_no_directory() {
+        let base = tempfile::tempdir().expect("a directory");
+        std::fs::write(base.path().join("file"), "").expect("a file");
+        for (name, errno) in [("file/..", Errno::ENOTDIR), ("none/..", Errno::ENOENT)] {
+            assert_eq!(missing(&base.path().join(name)), Some(Kind::Missing(errno)), "{name}");
+        }
+        assert_eq!(missing(&base.path().join("../..")), None);
+    }
+
+    fn missing(path: &Path) -> Option<Kind> {
+        walk(path).missing().map(|step| step.kind)
     }
 }
