@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use dsh_facts::{Gap, SandboxMode, text};
+use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
@@ -172,21 +173,25 @@ impl Found<'_> {
     /// Hides a path by all its names; none where there is nothing to hide.
     fn hide(&mut self, path: &Path) -> Result<Option<PathBuf>, RequestError> {
         let walked = walk(path);
-        if walked.missing().is_some() {
-            return Ok(None);
-        }
-        self.pin(&walked);
-        check_own("hidden", path, &walked.end)?;
-        for name in self.names(&walked.end) {
+        let place = match walked.missing() {
+            None => walked.end.clone(),
+            Some(step) => match self.closed(step) {
+                Some(directory) => directory,
+                None => return Ok(None),
+            },
+        };
+        self.pin(&walked, &place);
+        check_own("hidden", path, &place)?;
+        for name in self.names(&place) {
             let mut held = self.roots.writable.iter().chain([&self.roots.workspace]);
             if let Some(root) = held.find(|root| root.path().starts_with(&name)) {
                 let (path, holds) = (path.to_owned(), root.path().to_owned());
                 return Err(RequestError::CoversRoot { what: "hidden", path, holds });
             }
-            self.pin(&walk(&name));
+            self.pin(&walk(&name), &name);
             self.add(name, Treatment::Hidden);
         }
-        Ok(Some(walked.end))
+        Ok(Some(place))
     }
 
     /// Protects a path by all its names, or what stands in its way, such as the file that `.git`
@@ -195,10 +200,13 @@ impl Found<'_> {
         let walked = walk(path);
         let place = match walked.missing() {
             None => walked.end.clone(),
-            Some(_) => match walked.steps.iter().find(|step| step.kind == Kind::File) {
-                Some(step) => step.node.clone(),
-                None => return Ok(None),
-            },
+            Some(step) => {
+                let file = || walked.steps.iter().find(|step| step.kind == Kind::File);
+                match self.closed(step).or_else(|| Some(file()?.node.clone())) {
+                    Some(place) => place,
+                    None => return Ok(None),
+                }
+            }
         };
         check_own("protected", path, &place)?;
         let mut held = self.roots.writable.iter().map(Root::path);
@@ -206,10 +214,10 @@ impl Found<'_> {
             let (path, holds) = (path.to_owned(), root.to_owned());
             return Err(RequestError::CoversRoot { what: "protected", path, holds });
         }
-        self.pin(&walked);
+        self.pin(&walked, &place);
         for name in self.names(&place) {
             if self.root_of(&name).is_some() {
-                self.pin(&walk(&name));
+                self.pin(&walk(&name), &name);
                 self.add(name, Treatment::Protected);
             }
         }
@@ -233,16 +241,24 @@ impl Found<'_> {
     /// Keeps the name by which a root was asked for: the next run looks for it there.
     fn keep_name(&mut self, path: &Path) {
         let walked = walk(path);
-        self.pin(&walked);
+        self.pin(&walked, &walked.end);
         if self.roots.is_within_another(&walked.end) {
             self.add(walked.end, Treatment::Pinned);
         }
     }
 
-    /// Pins what a command could rename or replace on the way.
-    fn pin(&mut self, walked: &Walk) {
+    /// The directory that keeps the caller from seeing what is missing, where the command could
+    /// open it: what lies behind it then shares its treatment.
+    fn closed(&self, missing: &Step) -> Option<PathBuf> {
+        let closed = missing.kind == Kind::Missing(Errno::EACCES)
+            && self.root_of(&missing.directory).is_some();
+        closed.then(|| missing.directory.clone())
+    }
+
+    /// Pins what a command could rename or replace on the way to a place.
+    fn pin(&mut self, walked: &Walk, place: &Path) {
         let on_the_way = |step: &&Step| {
-            step.kind == Kind::Link || (step.kind == Kind::Directory && step.node != walked.end)
+            step.kind == Kind::Link || (step.kind == Kind::Directory && step.node != place)
         };
         for step in walked.steps.iter().filter(on_the_way) {
             let root = self.root_of(&step.node);
