@@ -16,8 +16,6 @@ mod bystanders;
 mod class;
 #[path = "escape/host.rs"]
 mod host;
-#[path = "escape/report.rs"]
-mod report;
 #[path = "escape/streams.rs"]
 mod streams;
 #[path = "escape/table.rs"]
@@ -33,9 +31,9 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use attempt::Case;
 use class::Class;
-use report::Report;
 use support::binaries::Binaries;
 use support::persona::Persona;
+use support::report::Report;
 use support::skip::skip;
 use table::Rung;
 
@@ -44,7 +42,7 @@ use table::Rung;
 struct Suite {
     class: Class,
     binaries: OnceLock<Result<Binaries, String>>,
-    report: Report,
+    report: Report<6>,
 }
 
 fn main() -> ExitCode {
@@ -52,13 +50,14 @@ fn main() -> ExitCode {
         eprintln!("escape: cannot reserve descriptors: {error}");
         return ExitCode::FAILURE;
     }
-    let (class, binaries, report) = (Class::of_this_host(), OnceLock::new(), Report::default());
+    let report = Report::new(["attack", "rung", "uid", "errno", "layer", "result"]);
+    let (class, binaries) = (Class::of_this_host(), OnceLock::new());
     let suite = Arc::new(Suite { class, binaries, report });
     let classes = everyone().map(|persona| class_trial(persona, Arc::clone(&suite)));
     let attempts = cases(&suite.class).map(|case| trial(case, Arc::clone(&suite)));
     let trials = classes.into_iter().chain(attempts).collect();
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
-    if let Some(Err(error)) = Arc::into_inner(suite).map(|suite| suite.report.write()) {
+    if let Err(error) = suite.report.write() {
         eprintln!("escape: cannot write the table: {error}");
         return ExitCode::FAILURE;
     }
@@ -111,11 +110,11 @@ impl Suite {
 
     fn run(&self, case: &Case) -> Result<Completion, Failed> {
         if let Some(reason) = self.class.unable(&case.attack.needs()) {
-            self.report.add(case, "-", &format!("not applicable: {reason}"));
+            self.report.add(case.line("-", &format!("not applicable: {reason}")));
             return Ok(Completion::ignored_with(reason));
         }
         if let Some(reason) = case.obstacle() {
-            self.report.add(case, "-", &format!("skipped: {reason}"));
+            self.report.add(case.line("-", &format!("skipped: {reason}")));
             return skip(reason);
         }
         let verdict = case
@@ -126,7 +125,7 @@ impl Suite {
             (Some(effect), true) => format!("declared gap: {effect}"),
             _ => "ok".to_owned(),
         };
-        self.report.add(case, &verdict.errno, &result);
+        self.report.add(case.line(&verdict.errno, &result));
         if verdict.problems.is_empty() {
             return Ok(Completion::Completed);
         }

@@ -50,6 +50,18 @@ struct Step {
 }
 
 impl Case {
+    /// What the table of results says of it.
+    pub(crate) fn line(&self, errno: &str, result: &str) -> [String; 6] {
+        [
+            self.attack.name.clone(),
+            self.rung.as_str().to_owned(),
+            self.persona.label(),
+            errno.to_owned(),
+            format!("{:?}", self.expectation.layer),
+            result.to_owned(),
+        ]
+    }
+
     /// Why this host cannot run the case, if so.
     pub(crate) fn obstacle(&self) -> Option<String> {
         let attack = &self.attack;

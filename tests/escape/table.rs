@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::class::{Class, Name, Need};
-use crate::support::persona::Persona;
+use crate::support::persona::{Persona, User};
 
 const FAMILIES: [(&str, &str); 6] = [
     ("descriptors", include_str!("attacks/descriptors.toml")),
@@ -130,14 +130,6 @@ impl Rung {
     }
 }
 
-/// Who makes the attempt.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum User {
-    Root,
-    Ordinary,
-}
-
 /// The layers of the design that stop an attack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -212,12 +204,7 @@ impl Attack {
         class: &Class,
     ) -> Option<Expectation> {
         let fits = |expectation: &&Expectation| {
-            let user_fits = match expectation.uid {
-                Some(User::Root) => persona.is_root(),
-                Some(User::Ordinary) => !persona.is_root(),
-                None => true,
-            };
-            user_fits
+            expectation.uid.is_none_or(|only| only.is(persona))
                 && expectation.rung.is_none_or(|only| only == rung)
                 && expectation.hosts.as_ref().is_none_or(|only| only.contains(&class.name))
         };

@@ -12,6 +12,7 @@ pub(crate) mod private_mounts;
 pub(crate) mod problems;
 pub(crate) mod processes;
 pub(crate) mod refused;
+pub(crate) mod report;
 pub(crate) mod running;
 pub(crate) mod skip;
 pub(crate) mod snapshot;

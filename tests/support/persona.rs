@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::unistd::{Gid, Uid, geteuid};
+use serde::Deserialize;
 
 /// A user id with the group of the same number and no other groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,5 +65,25 @@ impl Persona {
             nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW,
         )?;
         Ok(())
+    }
+}
+
+/// The kinds of persona, as tables of expectations name them.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum User {
+    /// The superuser.
+    Root,
+    /// Anybody else.
+    Ordinary,
+}
+
+impl User {
+    /// Whether the persona is one.
+    pub(crate) fn is(self, persona: Persona) -> bool {
+        match self {
+            Self::Root => persona.is_root(),
+            Self::Ordinary => !persona.is_root(),
+        }
     }
 }

@@ -1,39 +1,35 @@
-//! The plain table of all results, for `DSH_TABLE=FILE`.
+//! The plain table of a suite's results, for `DSH_TABLE=FILE`.
 
 use std::fmt::Write as _;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use crate::attempt::Case;
-
-#[derive(Default)]
-pub(crate) struct Report {
-    rows: Mutex<Vec<[String; 6]>>,
+/// Results, noted by tests that run side by side.
+pub(crate) struct Report<const COLUMNS: usize> {
+    columns: [&'static str; COLUMNS],
+    rows: Mutex<Vec<[String; COLUMNS]>>,
 }
 
-impl Report {
+impl<const COLUMNS: usize> Report<COLUMNS> {
+    /// An empty table.
+    pub(crate) fn new(columns: [&'static str; COLUMNS]) -> Self {
+        Self { columns, rows: Mutex::default() }
+    }
+
     /// Notes one result.
-    pub(crate) fn add(&self, case: &Case, errno: &str, result: &str) {
-        let row = [
-            case.attack.name.clone(),
-            case.rung.as_str().to_owned(),
-            case.persona.label(),
-            errno.to_owned(),
-            format!("{:?}", case.expectation.layer),
-            result.to_owned(),
-        ];
+    pub(crate) fn add(&self, row: [String; COLUMNS]) {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
     }
 
     /// Writes the table, sorted, where the environment asks for it.
-    pub(crate) fn write(self) -> io::Result<()> {
+    pub(crate) fn write(&self) -> io::Result<()> {
         let Some(file) = std::env::var_os("DSH_TABLE") else {
             return Ok(());
         };
-        let mut rows = self.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone();
         rows.sort();
-        rows.insert(0, ["attack", "rung", "uid", "errno", "layer", "result"].map(str::to_owned));
-        let widths: [usize; 6] = std::array::from_fn(|column| {
+        rows.insert(0, self.columns.map(str::to_owned));
+        let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
             rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
         });
         let mut table = String::new();
