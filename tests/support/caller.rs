@@ -13,6 +13,9 @@ use tempfile::TempDir;
 use super::persona::Persona;
 use super::running::{Finished, Running};
 
+/// Where programs are found.
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
 /// A persona with a directory below /var/tmp (the sandbox has a /tmp of its own) that holds a
 /// workspace and a home, removed when dropped.
 pub(crate) struct Caller {
@@ -100,15 +103,21 @@ impl Caller {
     /// Another program, run in the same way; for what has to happen around `dsh-run`.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
+        self.place(&mut command);
+        self.persona.dress(&mut command);
+        command
+    }
+
+    /// Puts a command in the workspace, with the environment and the input that all of them have;
+    /// for one that becomes the persona by itself.
+    pub(crate) fn place(&self, command: &mut Command) {
         command
             .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+            .env("PATH", PATH)
             .env("HOME", self.path("home"))
             .env("LC_ALL", "C")
             .current_dir(self.workspace())
             .stdin(Stdio::null());
-        self.persona.dress(&mut command);
-        command
     }
 
     /// A shell with a mount namespace of its own, in which its script may mount. `$DSH_RUN` is the

@@ -36,9 +36,17 @@ pub(crate) struct Entry {
 impl Snapshot {
     /// Looks at the directory and everything below it.
     pub(crate) fn of(root: &Path) -> io::Result<Self> {
+        Self::outside(root, &[])
+    }
+
+    /// The same, without these and what is below them.
+    pub(crate) fn outside(root: &Path, left_out: &[PathBuf]) -> io::Result<Self> {
         let mut entries = BTreeMap::new();
         let mut pending = vec![root.to_path_buf()];
         while let Some(path) = pending.pop() {
+            if left_out.contains(&path) {
+                continue;
+            }
             if path.symlink_metadata()?.is_dir() {
                 for child in fs::read_dir(&path)? {
                     pending.push(child?.path());
