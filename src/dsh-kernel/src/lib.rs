@@ -10,6 +10,7 @@ pub mod mount;
 pub mod mount_id;
 pub mod pidfd;
 pub mod process;
+pub mod refusal;
 pub mod seccomp;
 pub mod signals;
 pub mod socket;
