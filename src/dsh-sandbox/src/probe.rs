@@ -3,7 +3,6 @@
 //! Each step is a trial run of the very code that confines commands, up to where exec would come,
 //! so that the answer cannot differ from what a run would meet.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -14,120 +13,144 @@ use dsh_kernel::seccomp::Instruction;
 use nix::errno::Errno;
 
 use crate::error::{LayerError, SandboxError};
-use crate::host::{Caller, Host};
+use crate::host::Host;
 use crate::plan::{
-    CommandPlan, Confinement, LandlockPlan, MountPlan, PrivateNetwork, Workdir, WorldPlan,
+    CommandPlan, Confinement, IdMap, LandlockPlan, MountPlan, PrivateNetwork, Workdir, WorldPlan,
 };
 use crate::protocol::Event;
 use crate::stdio::StdioPlan;
 use crate::warden_handle::{Warden, WardenProgram};
 
-/// How long one step may take.
+/// How long a probe may take.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// `BPF_RET | BPF_K` with SECCOMP_RET_ALLOW: the shortest filter.
 const ALLOW_ALL: Instruction = Instruction { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 };
 
-/// Probes every step.
+/// Probes every step: all at once first, and one by one only where that fails.
 ///
 /// # Errors
 ///
 /// [`SandboxError::Layer`] when a step failed in a way that says nothing about the host, such as
-/// lack of memory; [`SandboxError::Warden`] when no throw-away process could be started.
+/// lack of memory, or was not done in time; [`SandboxError::Warden`] when no throw-away process
+/// could be started.
 pub fn probe(program: &WardenProgram) -> Result<Host, SandboxError> {
-    let caller = Caller::current();
-    let landlock = Host::optimistic().landlock;
-    let trial = |world: &WorldPlan, command: &CommandPlan| run(program, world, command);
+    let hopeful = Host::optimistic();
+    let trials = Trials { program, deadline: Instant::now() + DEADLINE };
+    let (world, command) = everything(&hopeful);
+    match trials.run(&world, &command)? {
+        Ok(()) => Ok(hopeful),
+        Err(_) => one_by_one(hopeful, &trials),
+    }
+}
 
+/// All that the host seems to offer.
+fn everything(hopeful: &Host) -> (WorldPlan, CommandPlan) {
+    let own_mounts = hopeful.mounts.is_ok();
+    let map = hopeful.caller.id_map().ok();
+    let world = WorldPlan {
+        ipc_namespace: own_mounts,
+        network: own_mounts.then_some(PRIVATE_NETWORK),
+        lock_user_namespaces: map.is_some(),
+        user_namespace: map,
+        drop_bounding: false,
+    };
+    let command = CommandPlan {
+        mounts: own_mounts.then(scratch_alone),
+        pid_namespace: own_mounts,
+        ..confined(hopeful.landlock.as_ref().ok().copied())
+    };
+    (world, command)
+}
+
+fn one_by_one(hopeful: Host, trials: &Trials<'_>) -> Result<Host, SandboxError> {
+    let Host { caller, landlock, .. } = hopeful;
     let user_namespace = match caller.id_map() {
-        Ok(map) => {
-            let world = WorldPlan { user_namespace: Some(map), ..WorldPlan::default() };
-            trial(&world, &nothing())?
-        }
+        Ok(map) => trials.run(&world_of(Some(map.clone())), &nothing())?.map(|()| map),
         Err(error) => Err(error),
     };
     // The rest is tried inside the user namespace, or else directly by a caller who may.
-    let base = match (&user_namespace, caller.id_map()) {
-        (Ok(()), Ok(map)) => Ok(WorldPlan { user_namespace: Some(map), ..WorldPlan::default() }),
-        (Err(_), _) if caller.has(Capability::CAP_SYS_ADMIN) => Ok(WorldPlan::default()),
-        (Err(error), _) => Err(error.clone()),
-        (_, Err(error)) => Err(error),
+    let base = match &user_namespace {
+        Ok(map) => Ok(world_of(Some(map.clone()))),
+        Err(_) if caller.has(Capability::CAP_SYS_ADMIN) => Ok(world_of(None)),
+        Err(error) => Err(error.clone()),
     };
     let within = |change: &dyn Fn(&mut WorldPlan, &mut CommandPlan)| match &base {
         Err(error) => Ok(Err(error.clone())),
         Ok(base) => {
             let (mut world, mut command) = (base.clone(), nothing());
             change(&mut world, &mut command);
-            trial(&world, &command)
+            trials.run(&world, &command)
         }
     };
-    let host = Host {
-        mounts: within(&|_, command| command.mounts = Some(own_mounts()))?,
+    Ok(Host {
+        mounts: within(&|_, command| command.mounts = Some(scratch_alone()))?,
         pid_namespace: within(&|_, command| {
-            command.mounts = Some(own_mounts());
+            command.mounts = Some(scratch_alone());
             command.pid_namespace = true;
         })?,
         ipc_namespace: within(&|world, _| world.ipc_namespace = true)?,
-        network: within(&|world, _| world.network = Some(PrivateNetwork { loopback: true }))?,
+        network: within(&|world, _| world.network = Some(PRIVATE_NETWORK))?,
         namespace_lock: match &user_namespace {
-            Ok(()) => within(&|world, _| world.lock_user_namespaces = true)?,
+            Ok(_) => within(&|world, _| world.lock_user_namespaces = true)?,
             Err(error) => Err(error.clone()),
         },
         landlock: match landlock {
-            Ok(abi) => trial(&WorldPlan::default(), &landlocked(abi))?.map(|()| abi),
+            Ok(abi) => trials.run(&world_of(None), &confined(Some(abi)))?.map(|()| abi),
             Err(error) => Err(error),
         },
-        seccomp: trial(&WorldPlan::default(), &filtered())?,
-        user_namespace,
+        seccomp: trials.run(&world_of(None), &confined(None))?,
+        user_namespace: user_namespace.map(drop),
         caller,
-    };
-    let failure = failures(&host).find(|error| !error.means_absent()).cloned();
-    failure.map_or(Ok(host), |error| Err(error.into()))
+    })
 }
 
-fn failures(host: &Host) -> impl Iterator<Item = &LayerError> {
-    let steps = [
-        &host.user_namespace,
-        &host.mounts,
-        &host.pid_namespace,
-        &host.ipc_namespace,
-        &host.network,
-        &host.namespace_lock,
-        &host.seccomp,
-    ];
-    steps.into_iter().filter_map(|step| step.as_ref().err()).chain(host.landlock.as_ref().err())
+/// The trials of one probe.
+struct Trials<'a> {
+    program: &'a WardenProgram,
+    deadline: Instant,
 }
 
-/// One trial: the outer error is ours, the inner one the host's answer.
-fn run(
-    program: &WardenProgram,
-    world: &WorldPlan,
-    command: &CommandPlan,
-) -> Result<Result<(), LayerError>, SandboxError> {
-    let attempt = || -> Result<(), SandboxError> {
+impl Trials<'_> {
+    /// One trial: the inner error is the host's answer, the outer one says nothing about the host.
+    fn run(
+        &self,
+        world: &WorldPlan,
+        command: &CommandPlan,
+    ) -> Result<Result<(), LayerError>, SandboxError> {
+        match self.attempt(world, command) {
+            Ok(()) => Ok(Ok(())),
+            Err(SandboxError::Layer(error)) if error.means_absent() => Ok(Err(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn attempt(&self, world: &WorldPlan, command: &CommandPlan) -> Result<(), SandboxError> {
         let null = File::options().read(true).write(true).open("/dev/null").map_err(|error| {
             SandboxError::warden("open /dev/null")(crate::error::errno_of(&error))
         })?;
-        let mut warden = Warden::start(program, world)?;
+        let mut warden = Warden::start(self.program, world)?;
         warden.run(command, [null.as_fd(), null.as_fd(), null.as_fd()], None)?;
-        let deadline = Instant::now() + DEADLINE;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = self.deadline.saturating_duration_since(Instant::now());
             match warden.next(Some(left))? {
                 Some((_, Event::Confined { .. })) => return Ok(()),
                 Some((_, Event::Failed(error))) => return Err(error.into()),
                 Some((_, Event::Prepared(_) | Event::Stopped(_))) => {}
                 Some(_) => return Err(SandboxError::RunnerFailed),
                 None => {
-                    return Err(LayerError::new(Layer::Mount, "probe", Errno::ETIMEDOUT).into());
+                    warden.abandon();
+                    let step = "probe, which may wait for a file server that has gone silent";
+                    return Err(LayerError::new(Layer::Mount, step, Errno::ETIMEDOUT).into());
                 }
             }
         }
-    };
-    match attempt() {
-        Ok(()) => Ok(Ok(())),
-        Err(SandboxError::Layer(error)) => Ok(Err(error)),
-        Err(error) => Err(error),
     }
+}
+
+const PRIVATE_NETWORK: PrivateNetwork = PrivateNetwork { loopback: true };
+
+fn world_of(user_namespace: Option<IdMap>) -> WorldPlan {
+    WorldPlan { user_namespace, ..WorldPlan::default() }
 }
 
 fn nothing() -> CommandPlan {
@@ -145,27 +168,21 @@ fn nothing() -> CommandPlan {
     }
 }
 
-fn own_mounts() -> MountPlan {
-    let temporary = std::path::Path::new("/tmp").canonicalize().ok().map(OsString::from);
-    MountPlan { temporary, scratch_size: "64k".to_owned(), ..MountPlan::default() }
+/// Mounts as every run has them, but for what is put at names of the host's other than /dev and
+/// /proc: such a name may lead to a file server that has gone silent.
+fn scratch_alone() -> MountPlan {
+    MountPlan { scratch_size: "64k".to_owned(), ..MountPlan::default() }
 }
 
-fn landlocked(abi: u32) -> CommandPlan {
-    let landlock = LandlockPlan {
+/// The layers that the command's own process puts on itself.
+fn confined(landlock: Option<u32>) -> CommandPlan {
+    let landlock = landlock.map(|abi| LandlockPlan {
         abi,
         roots: Vec::new(),
         scratch: Vec::new(),
         devices: vec!["/dev/null".into()],
         scope_abstract_sockets: true,
-    };
-    confined(Some(landlock))
-}
-
-fn filtered() -> CommandPlan {
-    confined(None)
-}
-
-fn confined(landlock: Option<LandlockPlan>) -> CommandPlan {
+    });
     CommandPlan {
         confinement: Some(Confinement {
             capabilities: Vec::new(),
