@@ -21,7 +21,7 @@
  *   -L          a kernel without Landlock: ENOSYS
  *   -N          a kernel without seccomp user notification: EINVAL
  *   -S          no /dev/shm
- *   -M N        at most N user namespaces, in an outer user namespace of 65536 ids
+ *   -M [KIND:]N at most N namespaces of a kind (user), in an outer user namespace of 65536 ids
  *   -E NR[:ARG:VALUE]:ERRNO
  *               repeatable: system call number NR fails with ERRNO, or with 0 pretends to have
  *               succeeded; only where the low 32 bits of argument ARG equal VALUE, if given. Wins
@@ -293,8 +293,15 @@ static void map_ids(pid_t process)
 
 /* The limit belongs to a user namespace, and only an outer one can be given another than the
  * host's. Its map has to be written by a process that stays outside. */
-static void limit_user_namespaces(const char *limit)
+static void limit_namespaces(const char *limit)
 {
+    const char *number = strchr(limit, ':');
+    char path[64];
+    if (number)
+        snprintf(path, sizeof path, "/proc/sys/user/max_%.*s_namespaces", (int)(number - limit),
+                 limit);
+    else
+        snprintf(path, sizeof path, "/proc/sys/user/max_user_namespaces");
     int entered[2], mapped[2];
     char byte = 0;
     pid_t process = getpid();
@@ -318,7 +325,7 @@ static void limit_user_namespaces(const char *limit)
     close(entered[1]);
     close(mapped[0]);
     close(mapped[1]);
-    write_file("/proc/sys/user/max_user_namespaces", limit);
+    write_file(path, number ? number + 1 : limit);
 }
 
 #define EVERY_CAPABILITY (~0ull)
@@ -440,7 +447,7 @@ static void set_stage(const struct options *options)
         while (!umount2("/dev/shm", MNT_DETACH))
             ;
     if (options->limit)
-        limit_user_namespaces(options->limit);
+        limit_namespaces(options->limit);
 }
 
 int main(int argc, char **argv)

@@ -149,6 +149,14 @@ pub(crate) const HOSTS: &[Host] = &[
         gaps: &[],
         network: Network::Loopback,
     },
+    Host {
+        name: "no-network-namespaces",
+        options: &["-M", "net:0"],
+        absent: &[(Layer::Network, "ENOSPC")],
+        gaps: &["network"],
+        network: Network::Off,
+        ..COMPLETE
+    },
     Host { name: "no-notification", options: &["-N"], ..COMPLETE },
     Host { name: "no-shared-memory", options: &["-S"], ..COMPLETE },
     Host { name: "bare-root", uid: 0, ..COMPLETE },
@@ -178,7 +186,7 @@ impl Host {
 
     /// Whether a command has a network of its own.
     pub(crate) fn own_network(&self) -> bool {
-        self.enforced.contains(&Layer::Network)
+        self.enforced.contains(&Layer::Network) && !self.is_absent(Layer::Network)
     }
 
     /// Why this kernel cannot be that host, if so.

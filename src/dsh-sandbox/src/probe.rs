@@ -74,24 +74,28 @@ fn one_by_one(hopeful: Host, trials: &Trials<'_>) -> Result<Host, SandboxError> 
         Err(_) if caller.has(Capability::CAP_SYS_ADMIN) => Ok(world_of(None)),
         Err(error) => Err(error.clone()),
     };
-    let within = |change: &dyn Fn(&mut WorldPlan, &mut CommandPlan)| match &base {
+    let within = |step: Layer, change: &dyn Fn(&mut WorldPlan, &mut CommandPlan)| match &base {
         Err(error) => Ok(Err(error.clone())),
         Ok(base) => {
             let (mut world, mut command) = (base.clone(), nothing());
             change(&mut world, &mut command);
-            trials.run(&world, &command)
+            // One unshare makes all namespaces of a world, and a user namespace alone can be had.
+            let down_to = |layer| if layer == Layer::UserNamespace { step } else { layer };
+            trials.run(&world, &command).map(|outcome| {
+                outcome.map_err(|error| LayerError { layer: down_to(error.layer), ..error })
+            })
         }
     };
     Ok(Host {
-        mounts: within(&|_, command| command.mounts = Some(scratch_alone()))?,
-        pid_namespace: within(&|_, command| {
+        mounts: within(Layer::Mount, &|_, command| command.mounts = Some(scratch_alone()))?,
+        pid_namespace: within(Layer::PidNamespace, &|_, command| {
             command.mounts = Some(scratch_alone());
             command.pid_namespace = true;
         })?,
-        ipc_namespace: within(&|world, _| world.ipc_namespace = true)?,
-        network: within(&|world, _| world.network = Some(PRIVATE_NETWORK))?,
+        ipc_namespace: within(Layer::IpcNamespace, &|world, _| world.ipc_namespace = true)?,
+        network: within(Layer::Network, &|world, _| world.network = Some(PRIVATE_NETWORK))?,
         namespace_lock: match &user_namespace {
-            Ok(_) => within(&|world, _| world.lock_user_namespaces = true)?,
+            Ok(_) => within(Layer::NamespaceLock, &|world, _| world.lock_user_namespaces = true)?,
             Err(error) => Err(error.clone()),
         },
         landlock: match landlock {
