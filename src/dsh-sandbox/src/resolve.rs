@@ -8,6 +8,8 @@ use std::path::Path;
 
 use caps::Capability;
 use dsh_facts::{Network, SandboxMode};
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
 
 use crate::carve_outs;
 use crate::environment::{self, Environment};
@@ -312,7 +314,9 @@ fn workdir(request: &Request) -> Result<Workdir, RequestError> {
 /// Where /tmp really is.
 fn temporary_directory() -> Option<OsString> {
     let place = Path::new("/tmp").canonicalize().ok()?;
-    place.is_dir().then(|| place.into())
+    // Unlike stat, this asks nothing of a file server, which may have gone silent.
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    open(&place, flags, Mode::empty()).is_ok().then(|| place.into())
 }
 
 /// Whether every mount outside the writable roots is read-only already, as in a nested run.
