@@ -1,5 +1,5 @@
-//! What dsh reports about a run: the sandbox modes with their order, how complete the enforcement
-//! was, and the one shape in which every rung says so.
+//! What dsh reports about a run and about a host: the sandbox modes with their order, how complete
+//! the enforcement is, and the one shape in which every rung says so.
 //!
 //! Plain types with serde and a JSON Schema; no policy and no system calls. Names on the wire are
 //! snake_case. Version 1 of the shape only grows, and its enums are open: a reader must expect
@@ -9,12 +9,14 @@
 
 mod bytes;
 mod enforcement;
+mod host_report;
 mod mode;
 mod network;
 mod run;
 
 pub use bytes::{base64_if_not_utf8, text};
 pub use enforcement::{Enforcement, Gap, Layer, LayerFact, Level, State};
+pub use host_report::{Cause, EffectReport, HostReport, ModeLevel, ModeReport, StepReport};
 pub use mode::{SandboxMode, UnknownMode};
 pub use network::{Network, UnknownNetwork};
 pub use run::{

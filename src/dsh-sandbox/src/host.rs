@@ -29,6 +29,11 @@ impl Caller {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn with(uid: u32, capabilities: impl IntoIterator<Item = Capability>) -> Self {
+        Self { uid, gid: uid, capabilities: capabilities.into_iter().collect() }
+    }
+
     /// Whether the caller's user id is 0.
     #[must_use]
     pub fn is_root(&self) -> bool {
@@ -104,6 +109,34 @@ pub struct Host {
 }
 
 impl Host {
+    /// The steps, in the order in which they build on each other.
+    pub(crate) const STEPS: [Layer; 8] = [
+        Layer::UserNamespace,
+        Layer::Mount,
+        Layer::PidNamespace,
+        Layer::IpcNamespace,
+        Layer::Network,
+        Layer::NamespaceLock,
+        Layer::Landlock,
+        Layer::Seccomp,
+    ];
+
+    /// How the host refuses a step; none where it offers it.
+    pub(crate) fn refusal(&self, step: Layer) -> Option<&LayerError> {
+        match step {
+            Layer::UserNamespace => self.user_namespace.as_ref().err(),
+            Layer::Mount => self.mounts.as_ref().err(),
+            Layer::PidNamespace => self.pid_namespace.as_ref().err(),
+            Layer::IpcNamespace => self.ipc_namespace.as_ref().err(),
+            Layer::Network => self.network.as_ref().err(),
+            Layer::NamespaceLock => self.namespace_lock.as_ref().err(),
+            Layer::Landlock => self.landlock.as_ref().err(),
+            Layer::Seccomp => self.seccomp.as_ref().err(),
+            // What the rest takes, no host refuses.
+            _ => None,
+        }
+    }
+
     /// A host that offers everything but what one cheap call shows to be missing.
     ///
     /// A run begins with this: its own steps are the probe, and cost nothing extra where they

@@ -36,9 +36,8 @@ impl Row {
         if let Some(first) = missing.first() {
             return Err(SandboxError::Unavailable {
                 refusals: missing.iter().map(|e| e.to_string()).collect::<Vec<_>>().join("; "),
-                remedy: "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, \
-                         user.max_user_namespaces, or the container's seccomp profile), or run a \
-                         kernel with Landlock (5.13 and later)",
+                remedy: "allow user namespaces and mounts, or use a kernel with Landlock (5.13 and \
+                         later): dsh-run doctor names what refuses them",
                 first: (*first).clone(),
             });
         }

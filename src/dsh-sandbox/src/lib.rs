@@ -12,12 +12,15 @@
 #![forbid(unsafe_code)]
 
 mod carve_outs;
+mod causes;
 mod command;
+mod coverage;
 mod dispatch;
+mod effects;
 mod environment;
 mod error;
+mod evidence;
 mod facts;
-mod gaps;
 mod governing_file;
 mod host;
 mod image;

@@ -148,6 +148,15 @@ fn joined(base: &Path, rest: &Path) -> PathBuf {
     if rest == Path::new("") { base.to_owned() } else { base.join(rest) }
 }
 
+/// Whether every mount outside the writable roots is read-only, as in a nested run.
+pub(crate) fn read_only_outside(writable: &[&Path]) -> bool {
+    let Ok(mounts) = read() else { return false };
+    mounts.iter().all(|mount| {
+        mount.options.split(',').any(|option| option == "ro")
+            || writable.iter().any(|root| mount.point.starts_with(root))
+    })
+}
+
 /// Mount points of kernel interfaces strictly below `root`, relative to it.
 pub(crate) fn interfaces_below(mounts: &[Mount], root: &Path) -> Vec<OsString> {
     mounts

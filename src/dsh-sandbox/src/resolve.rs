@@ -12,13 +12,13 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
 use crate::carve_outs;
+use crate::coverage::Coverage;
+use crate::effects;
 use crate::environment::{self, Environment};
 use crate::error::{RequestError, SandboxError, errno_of};
-use crate::gaps::{self, Coverage};
 use crate::governing_file::check_below;
 use crate::host::Host;
 use crate::ladder::Row;
-use crate::mountinfo;
 use crate::plan::{
     CommandPlan, Confinement, LandlockPlan, MountPlan, Plan, PrivateNetwork, ROOT_KEEPS, Workdir,
     WorldPlan, WritableRoot,
@@ -107,17 +107,7 @@ pub(crate) fn resolve_policy(
     let writable: Vec<&Path> = roots.writable.iter().map(Root::path).collect();
     let environment = environment::confined(&policy.environment, temporary.is_some(), &writable);
     check_environment(&environment)?;
-    let coverage = Coverage {
-        mode: policy.mode,
-        own_mounts: row.own_mounts,
-        other_mounts_read_only: row.own_mounts || other_mounts_read_only(&roots.writable),
-        pid_namespace: row.pid_namespace,
-        ipc_namespace: row.ipc_namespace,
-        landlock: row.landlock,
-        wanted_network: network,
-        private_network: row.private_network,
-        process_limit: limits.gap,
-    };
+    let coverage = Coverage::of(host, &row, policy.mode, network, &limits, &writable);
     let network_in_force = if network_off_by_filter { Network::Off } else { network };
     let plan = Plan {
         mode: policy.mode,
@@ -148,7 +138,7 @@ pub(crate) fn resolve_policy(
         workspace: roots.workspace,
         writable: roots.writable,
         absent: row.absent,
-        gaps: gaps::list(&coverage).into_iter().chain(carve_outs.gaps).collect(),
+        gaps: effects::gaps(&coverage).into_iter().chain(carve_outs.gaps).collect(),
         environment_dropped: environment.dropped,
         profile: request.profile.as_ref().map(|profile| profile.name.clone()),
         hidden: carve_outs.hidden,
@@ -317,15 +307,6 @@ fn temporary_directory() -> Option<OsString> {
     // Unlike stat, this asks nothing of a file server, which may have gone silent.
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     open(&place, flags, Mode::empty()).is_ok().then(|| place.into())
-}
-
-/// Whether every mount outside the writable roots is read-only already, as in a nested run.
-fn other_mounts_read_only(writable: &[Root]) -> bool {
-    let Ok(mounts) = mountinfo::read() else { return false };
-    mounts.iter().all(|mount| {
-        mount.options.split(',').any(|option| option == "ro")
-            || writable.iter().any(|root| mount.point.starts_with(root.path()))
-    })
 }
 
 fn check_command(request: &Request) -> Result<(), RequestError> {
