@@ -11,8 +11,6 @@ mod file;
 mod forgery;
 #[path = "facts/reading.rs"]
 mod reading;
-#[path = "facts/schema.rs"]
-mod schema;
 #[path = "facts/shape.rs"]
 mod shape;
 #[path = "facts/stream.rs"]

@@ -21,6 +21,8 @@ mod mounts;
 mod promises;
 #[path = "hosts/refusals.rs"]
 mod refusals;
+#[path = "hosts/remedies.rs"]
+mod remedies;
 #[path = "hosts/table.rs"]
 mod table;
 #[path = "hosts/travel.rs"]

@@ -12,7 +12,7 @@
  *   -s PROFILE  a container's system call filter: docker (its default), podman (its default),
  *               nouserns (no user namespaces: EPERM), nomount (AppArmor's docker-default: EACCES)
  *   -A          AppArmor's restriction of user namespaces as on Ubuntu 24.04: one can be made, but
- *               nothing can be done in it
+ *               nothing can be done in it, and kernel.apparmor_restrict_unprivileged_userns is 1
  *   -m          /proc and /sys masked as in a container
  *   -c CAPS     keep only these capabilities: docker (its default), none, or a hexadecimal set as in
  *               /proc/PID/status
@@ -22,6 +22,9 @@
  *   -N          a kernel without seccomp user notification: EINVAL
  *   -S          no /dev/shm
  *   -M [KIND:]N at most N namespaces of a kind (user), in an outer user namespace of 65536 ids
+ *   -y NAME=VALUE
+ *               repeatable: /proc/sys/kernel/NAME reads VALUE; the others there read as they are, but
+ *               all are mere copies, and cover that part of /proc
  *   -E NR[:ARG:VALUE]:ERRNO
  *               repeatable: system call number NR fails with ERRNO, or with 0 pretends to have
  *               succeeded; only where the low 32 bits of argument ARG equal VALUE, if given. Wins
@@ -31,6 +34,7 @@
  * for wrong options.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -291,6 +295,56 @@ static void map_ids(pid_t process)
     }
 }
 
+/* Settings that this kernel lacks, as NAME=VALUE. */
+static const char *settings[8];
+static size_t settings_length;
+
+static int add_setting(const char *setting)
+{
+    if (settings_length == LENGTH(settings) || !strchr(setting, '=') || strchr(setting, '/'))
+        return -1;
+    settings[settings_length++] = setting;
+    return 0;
+}
+
+static void copy_file(int from, int to, const char *name)
+{
+    char text[4096];
+    int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t length = in < 0 ? -1 : read(in, text, sizeof text);
+    close(in);
+    if (length < 0)
+        return; /* a directory, or one that cannot be read */
+    int out = openat(to, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (out < 0 || write(out, text, (size_t)length) != length || close(out))
+        die(name);
+}
+
+/* Nothing can be added to /proc itself. */
+static void fake_settings(void)
+{
+    static const char place[] = "/proc/sys/kernel";
+    int real = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (real < 0 || mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755"))
+        die(place);
+    int fake = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fdopendir(real);
+    if (fake < 0 || !entries)
+        die(place);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        copy_file(real, fake, entry->d_name);
+    closedir(entries);
+    for (size_t i = 0; i < settings_length; i++) {
+        char name[256];
+        snprintf(name, sizeof name, "%s", settings[i]);
+        *strchr(name, '=') = '\0';
+        int out = openat(fake, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        if (out < 0 || dprintf(out, "%s\n", strchr(settings[i], '=') + 1) < 0 || close(out))
+            die(name);
+    }
+    close(fake);
+}
+
 /* The limit belongs to a user namespace, and only an outer one can be given another than the
  * host's. Its map has to be written by a process that stays outside. */
 static void limit_namespaces(const char *limit)
@@ -394,10 +448,13 @@ static int parse_capabilities(const char *name, struct options *options)
 static int parse(int argc, char **argv, struct options *options)
 {
     int option, wrong = 0;
-    while ((option = getopt(argc, argv, "+s:Amc:u:nLNSM:E:")) != -1) {
+    while ((option = getopt(argc, argv, "+s:Amc:u:nLNSM:y:E:")) != -1) {
         switch (option) {
         case 's': wrong |= parse_profile(optarg, options); break;
-        case 'A': options->apparmor = 1; break;
+        case 'A':
+            options->apparmor = 1;
+            wrong |= add_setting("apparmor_restrict_unprivileged_userns=1");
+            break;
         case 'm': options->masked = 1; break;
         case 'c': wrong |= parse_capabilities(optarg, options); break;
         case 'u': options->uid = atoi(optarg); break;
@@ -406,6 +463,7 @@ static int parse(int argc, char **argv, struct options *options)
         case 'N': options->no_notification = 1; break;
         case 'S': options->no_shared_memory = 1; break;
         case 'M': options->limit = optarg; break;
+        case 'y': wrong |= add_setting(optarg); break;
         case 'E': wrong |= fail_as_told(optarg); break;
         default: wrong = 1;
         }
@@ -441,6 +499,8 @@ static void set_stage(const struct options *options)
         die("private mounts");
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
         die("/proc");
+    if (settings_length > 0)
+        fake_settings();
     if (options->masked)
         mask_interfaces();
     if (options->no_shared_memory)

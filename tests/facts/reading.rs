@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::schema::violations;
 use crate::support::caller::{Caller, finish};
 use crate::support::running::Finished;
+use crate::support::schema::violations;
 use crate::support::suite::Stop;
 
 /// The modes that confine.

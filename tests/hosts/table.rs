@@ -20,7 +20,7 @@ pub(crate) struct Host {
     pub(crate) uid: u32,
     enforced: &'static [Layer],
     partial: &'static [Layer],
-    absent: &'static [(Layer, &'static str)],
+    pub(crate) absent: &'static [(Layer, &'static str)],
     gaps: &'static [&'static str],
     /// The network in force where the private one is asked for.
     pub(crate) network: Network,
@@ -47,6 +47,10 @@ const ALL: &[Layer] = &[
     Layer::Descriptors,
     Layer::Seccomp,
 ];
+
+/// landlock_create_ruleset (the same number on every architecture) fails with EOPNOTSUPP: built in,
+/// and left out of the boot parameter `lsm`.
+const NOT_ENABLED: &str = "444:95";
 
 /// `metadata` only where a command may write at all; what depends on the kernel is added later.
 const LANDLOCK_ONLY_GAPS: &[&str] = &[
@@ -90,7 +94,11 @@ pub(crate) const HOSTS: &[Host] = &[
         uid: 0,
         ..USERNS_REFUSED
     },
-    Host { name: "no-user-namespaces", options: &["-s", "nouserns"], ..USERNS_REFUSED },
+    Host {
+        name: "no-user-namespaces",
+        options: &["-s", "nouserns", "-y", "unprivileged_userns_clone=0"],
+        ..USERNS_REFUSED
+    },
     Host {
         name: "no-user-namespaces-left",
         options: &["-M", "0"],
@@ -148,6 +156,12 @@ pub(crate) const HOSTS: &[Host] = &[
         absent: &[(Layer::Landlock, "ENOSYS")],
         gaps: &[],
         network: Network::Loopback,
+    },
+    Host {
+        name: "landlock-not-enabled",
+        options: &["-E", NOT_ENABLED],
+        absent: &[(Layer::Landlock, "EOPNOTSUPP")],
+        ..COMPLETE
     },
     Host {
         name: "no-network-namespaces",

@@ -14,6 +14,7 @@ pub(crate) mod processes;
 pub(crate) mod refused;
 pub(crate) mod report;
 pub(crate) mod running;
+pub(crate) mod schema;
 pub(crate) mod skip;
 pub(crate) mod snapshot;
 pub(crate) mod stage;

@@ -37,7 +37,7 @@ pub(crate) enum Action {
     Explain(Box<ExplainOptions>),
     /// List the profiles, or show one
     Profiles(ProfilesOptions),
-    /// Print the JSON Schema of the facts
+    /// Print the JSON Schema of the facts and of the doctor's report
     Schema,
     /// Print the completions of a shell, for its own directory of them
     Completions(CompletionsOptions),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use dsh_facts::{ErrorCode, RunError};
-use dsh_sandbox::{ProfileError, SandboxError, run_error};
+use dsh_sandbox::{LayerError, ProfileError, SandboxError, run_error};
 use nix::errno::Errno;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,8 @@ pub(crate) enum Error {
     Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    #[error("{0}: that says nothing about the host: try again")]
+    Probe(LayerError),
     #[error("{role} {}: {}: {remedy}", path.display(), describe(*errno))]
     File { role: &'static str, path: PathBuf, errno: Errno, remedy: &'static str },
     #[error("--facts-fd {number}: {}: name an open descriptor from 3 up that can be written", describe(*errno))]
@@ -45,7 +47,11 @@ impl Error {
             Self::File { errno, .. }
             | Self::FactsDescriptor { errno, .. }
             | Self::System { errno, .. } => Some(format!("{errno:?}")),
-            Self::Help(_) | Self::Usage(_) | Self::Profile(_) | Self::SetUserId => None,
+            Self::Help(_)
+            | Self::Usage(_)
+            | Self::Profile(_)
+            | Self::SetUserId
+            | Self::Probe(_) => None,
         };
         RunError {
             code: ErrorCode::InvalidRequest,

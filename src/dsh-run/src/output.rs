@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use serde::Serialize;
+
 use crate::error::{Error, errno, system};
 
 /// Prints a JSON value alone on standard output.
-pub(crate) fn print_json(value: &serde_json::Value) -> Result<u8, Error> {
+pub(crate) fn print_json(value: &impl Serialize) -> Result<u8, Error> {
     let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
     text.push(b'\n');
     print(&text)

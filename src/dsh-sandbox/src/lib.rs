@@ -14,6 +14,7 @@
 mod carve_outs;
 mod causes;
 mod command;
+mod container;
 mod coverage;
 mod dispatch;
 mod effects;
@@ -23,6 +24,7 @@ mod evidence;
 mod facts;
 mod governing_file;
 mod host;
+mod host_report;
 mod image;
 mod init;
 mod ladder;
@@ -58,6 +60,7 @@ pub use error::{LayerError, RequestError, SandboxError};
 pub use facts::{enforcement, lost, ran, refused, run_error};
 pub use governing_file::check_governing_file;
 pub use host::{Caller, Host};
+pub use host_report::host_report;
 pub use layers::Applied;
 pub use layers::descriptors::SCRIPT as SCRIPT_DESCRIPTOR;
 pub use plan::{
