@@ -11,6 +11,8 @@ mod support;
 mod callers;
 #[path = "hosts/claims.rs"]
 mod claims;
+#[path = "hosts/dead_file_systems.rs"]
+mod dead_file_systems;
 #[path = "hosts/doctor.rs"]
 mod doctor;
 #[path = "hosts/mount_table.rs"]
@@ -33,6 +35,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let modules = [
         callers::cases(),
+        dead_file_systems::cases(),
         doctor::cases(),
         mounts::cases(),
         promises::cases(),

@@ -4,6 +4,7 @@
 pub(crate) mod binaries;
 pub(crate) mod caller;
 pub(crate) mod cases;
+pub(crate) mod dead_mounts;
 pub(crate) mod fixture;
 pub(crate) mod ipc;
 pub(crate) mod kernel;
