@@ -5,6 +5,8 @@ mod support;
 
 #[path = "command_line/arguments.rs"]
 mod arguments;
+#[path = "command_line/carve_outs.rs"]
+mod carve_outs;
 #[path = "command_line/descriptors.rs"]
 mod descriptors;
 #[path = "command_line/environment.rs"]
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         env!("CARGO_BIN_EXE_dsh-run"),
         &[
             ("arguments", arguments::TESTS),
+            ("carve_outs", carve_outs::TESTS),
             ("descriptors", descriptors::TESTS),
             ("environment", environment::TESTS),
             ("findings", findings::TESTS),
