@@ -5,7 +5,7 @@
 //! next run would look in the wrong place. So what lies between a writable root and a carve-out,
 //! symbolic links included, becomes a mount of its own that keeps its name (EBUSY).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
-use crate::mountinfo::{self, Mount};
+use crate::mountinfo::{self, OtherName};
 use crate::policy::{CarvedOut, Policy};
 use crate::roots::{self, Root, Roots};
 use crate::walk::{Kind, Step, Walk, walk};
@@ -66,17 +66,11 @@ impl CarveOuts {
 /// # Errors
 ///
 /// [`RequestError::CoversRoot`], [`RequestError::CoversOwn`] and [`RequestError::NoHome`].
-pub(crate) fn resolve(
-    policy: &Policy,
-    roots: &Roots,
-    own_mounts: bool,
-) -> Result<CarveOuts, RequestError> {
-    let plain = policy.hidden.is_empty() && policy.protected.is_empty();
-    if plain && !roots.named.iter().any(|name| roots.is_within_another(name)) {
+pub(crate) fn resolve(policy: &Policy, roots: &Roots) -> Result<CarveOuts, RequestError> {
+    if !policy.carves_out() {
         return Ok(CarveOuts::default());
     }
-    let mounts = mountinfo::read().unwrap_or_default();
-    let mut found = Found { roots, mounts: &mounts, places: BTreeMap::new() };
+    let mut found = Found { roots, places: BTreeMap::new() };
     let mut result = CarveOuts::default();
     for path in absolute(&policy.hidden, roots)? {
         match found.hide(&path)? {
@@ -104,18 +98,6 @@ pub(crate) fn resolve(
                 unprotected.join(" ")
             ),
             remedy: "create it, empty, before the run; or look for it afterwards".to_owned(),
-        });
-    }
-    for name in &roots.named {
-        found.keep_name(name);
-    }
-    if !own_mounts && roots.named.iter().any(|name| roots.is_within_another(name)) {
-        result.gaps.push(Gap {
-            effect: "root_names".to_owned(),
-            reason: "the name of a writable root lies within another one: a command can put a \
-                     symbolic link in its place, which the next run would follow"
-                .to_owned(),
-            remedy: "name only the outer one, or allow user namespaces".to_owned(),
         });
     }
     result.mounts = found
@@ -165,7 +147,6 @@ fn check_own(what: &'static str, path: &Path, place: &Path) -> Result<(), Reques
 
 struct Found<'a> {
     roots: &'a Roots,
-    mounts: &'a [Mount],
     places: BTreeMap<PathBuf, Treatment>,
 }
 
@@ -209,42 +190,34 @@ impl Found<'_> {
             }
         };
         check_own("protected", path, &place)?;
-        let mut held = self.roots.writable.iter().map(Root::path);
-        if let Some(root) = held.find(|root| root.starts_with(&place) && *root != place) {
-            let (path, holds) = (path.to_owned(), root.to_owned());
-            return Err(RequestError::CoversRoot { what: "protected", path, holds });
-        }
         self.pin(&walked, &place);
         for name in self.names(&place) {
             if self.root_of(&name).is_some() {
                 self.pin(&walk(&name), &name);
                 self.add(name, Treatment::Protected);
+            } else {
+                let within = self.roots.writable.iter().map(|root| root.path().to_owned());
+                let within: Vec<_> = within.filter(|root| root.starts_with(&name)).collect();
+                within.into_iter().for_each(|root| self.add(root, Treatment::Protected));
             }
         }
         Ok(Some(place))
     }
 
-    /// Every name of a place, and of the mounts below it, which can be seen elsewhere too.
+    /// Every name of a place, and of what is mounted below it; none lies below another.
     fn names(&self, place: &Path) -> Vec<PathBuf> {
-        let below = self.mounts.iter().map(|mount| &mount.point);
-        let mut names = vec![place.to_owned()];
-        for point in below.filter(|point| point.starts_with(place)) {
-            names.extend(mountinfo::other_names(self.mounts, point));
+        let mounts = &self.roots.mounts;
+        let mut names = BTreeSet::new();
+        let mut pending = vec![place.to_owned()];
+        while let Some(name) = pending.pop() {
+            if names.insert(name.clone()) {
+                let others = mountinfo::other_names(mounts, &name);
+                pending.extend(others.iter().map(|other| other.path().to_owned()));
+                let below = mountinfo::points_below(mounts, &name);
+                pending.extend(below.map(|mount| mount.point.clone()));
+            }
         }
-        names.extend(mountinfo::other_names(self.mounts, place));
-        names.retain(|name| name == place || !name.starts_with(place));
-        names.sort();
-        names.dedup();
-        names
-    }
-
-    /// Keeps the name by which a root was asked for: the next run looks for it there.
-    fn keep_name(&mut self, path: &Path) {
-        let walked = walk(path);
-        self.pin(&walked, &walked.end);
-        if self.roots.is_within_another(&walked.end) {
-            self.add(walked.end, Treatment::Pinned);
-        }
+        roots::outermost(names, PathBuf::as_path)
     }
 
     /// The directory that keeps the caller from seeing what is missing, where the command could
@@ -261,11 +234,23 @@ impl Found<'_> {
             step.kind == Kind::Link || (step.kind == Kind::Directory && step.node != place)
         };
         for step in walked.steps.iter().filter(on_the_way) {
-            let root = self.root_of(&step.node);
-            // A root itself is a mount already.
-            if root.is_some_and(|root| root.path() != step.node) {
-                self.add(step.node.clone(), Treatment::Pinned);
+            if self.root_of(&step.node).is_some() {
+                self.pin_one(&step.node);
+                continue;
             }
+            // Out of reach by this name, but perhaps not by another.
+            for other in mountinfo::other_names(&self.roots.mounts, &step.node) {
+                if let OtherName::Whole(name) = other {
+                    self.pin_one(&name);
+                }
+            }
+        }
+    }
+
+    fn pin_one(&mut self, node: &Path) {
+        // A root itself is a mount already.
+        if self.root_of(node).is_some_and(|root| root.path() != node) {
+            self.add(node.to_owned(), Treatment::Pinned);
         }
     }
 

@@ -131,6 +131,18 @@ pub enum RequestError {
         /// What to do.
         remedy: &'static str,
     },
+    /// A root that is reached by names which the command may change.
+    #[error("{role} {} is reached through the writable root {}, where a command could lead it elsewhere: name {} itself", path.display(), through.display(), root.display())]
+    RootThroughRoot {
+        /// `workspace` or `writable root`.
+        role: &'static str,
+        /// The path as given.
+        path: PathBuf,
+        /// The root in which a name on the way lies.
+        through: PathBuf,
+        /// Where the way leads.
+        root: PathBuf,
+    },
     /// The working directory cannot be found.
     #[error("the current directory: {}: name one with --workdir", errno_text(*errno))]
     CurrentDirectory {

@@ -1,14 +1,14 @@
 //! Files that govern or record a run must not be the command's to replace: a facts file opened
 //! before the run can be renamed away and forged.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::RequestError;
+use crate::mountinfo::Mount;
 use crate::policy::Policy;
 use crate::request::Request;
 use crate::roots::{self, Root};
-use crate::walk::walk;
+use crate::way::root_on_the_way;
 
 /// Refuses a file below a writable root of the request. The file need not exist yet.
 ///
@@ -23,42 +23,25 @@ pub fn check_governing_file(
     if !request.mode().confines() {
         return Ok(());
     }
-    let writable = roots::resolve(request, &Policy::of(request)?)?.writable;
-    check_below(role, path, &writable)
+    let roots = roots::resolve(request, &Policy::of(request)?)?;
+    check_below(role, path, &roots.writable, &roots.mounts)
 }
 
 /// The same, with the writable roots at hand.
-///
-/// Every name on the way counts, not only where it leads: a symbolic link that lies in a root is
-/// the command's to change.
 pub(crate) fn check_below(
     role: &'static str,
     path: &Path,
     writable: &[Root],
+    mounts: &[Mount],
 ) -> Result<(), RequestError> {
-    if writable.is_empty() {
-        return Ok(());
+    match root_on_the_way(path, writable, mounts) {
+        None => Ok(()),
+        Some(root) => Err(RequestError::GoverningFile {
+            role,
+            path: path.to_owned(),
+            root: root.path().to_owned(),
+        }),
     }
-    let start = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for step in walk(&start).steps {
-        if let Some(root) = root_of(&step.directory, writable) {
-            return Err(RequestError::GoverningFile {
-                role,
-                path: path.to_owned(),
-                root: root.path().to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// The root that a directory is or lies in. Compared by inode, so that another name of the root (a
-/// bind mount) does not hide it.
-fn root_of<'a>(directory: &Path, writable: &'a [Root]) -> Option<&'a Root> {
-    directory.ancestors().filter_map(|ancestor| ancestor.metadata().ok()).find_map(|metadata| {
-        let identity = (metadata.dev(), metadata.ino());
-        writable.iter().find(|root| (root.device, root.inode) == identity)
-    })
 }
 
 #[cfg(test)]

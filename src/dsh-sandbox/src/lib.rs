@@ -52,6 +52,7 @@ mod syscalls;
 mod walk;
 mod warden;
 mod warden_handle;
+mod way;
 
 pub use carve_outs::{CarveOut, Treatment};
 pub use dispatch::dispatch;

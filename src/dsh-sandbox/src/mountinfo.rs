@@ -5,6 +5,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+
+use crate::error::errno_of;
+
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
@@ -117,30 +123,87 @@ pub(crate) fn of_file(file: &impl AsRawFd) -> std::io::Result<u64> {
         .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }
 
-/// The mount that holds `path`, which must be canonical: the last of the longest prefixes, because
-/// a later mount covers an earlier one at the same place.
+/// The mount that holds `path`, which must be canonical. Only the kernel knows: a mount on a parent
+/// covers the deeper ones that were there before it.
 pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    mounts
-        .iter()
-        .filter(|mount| path.starts_with(&mount.point))
-        .max_by_key(|mount| mount.point.as_os_str().len())
+    let id = of_name(path).ok()?;
+    mounts.iter().find(|mount| mount.id == id)
 }
 
-/// Every other name that a file has by the mounts: the same place of its file system shown
-/// elsewhere, and mounts that show only a part of what is below it. `path` must be canonical.
-pub(crate) fn other_names(mounts: &[Mount], path: &Path) -> Vec<PathBuf> {
+/// The mount on which a name's file lies, a symbolic link itself where it is one.
+fn of_name(name: &Path) -> std::io::Result<u64> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    of_file(&open(name, flags, Mode::empty())?)
+}
+
+/// Whether a name leads to the mount, and not to one that covers it. Where this caller cannot tell,
+/// it is taken to.
+fn leads_to(name: &Path, mount: &Mount) -> bool {
+    match of_name(name) {
+        Ok(id) => id == mount.id,
+        Err(error) => !matches!(errno_of(&error), Errno::ENOENT | Errno::ENOTDIR),
+    }
+}
+
+/// Another name that a place has by the mounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OtherName {
+    /// It is shown there too.
+    Whole(PathBuf),
+    /// A part of it is: the root of a mount.
+    Part(PathBuf),
+}
+
+/// Every other name of a place; `path` must be canonical.
+pub(crate) fn other_names(mounts: &[Mount], path: &Path) -> Vec<OtherName> {
+    // Without two mounts of one file system there is nothing to ask the kernel for.
+    let is_shared =
+        |one: &Mount| mounts.iter().any(|other| other.id != one.id && other.device == one.device);
+    if !mounts.iter().any(|mount| path.starts_with(&mount.point) && is_shared(mount)) {
+        return Vec::new();
+    }
     let Some(holder) = holding(mounts, path) else { return Vec::new() };
     let Ok(relative) = path.strip_prefix(&holder.point) else { return Vec::new() };
-    let inner = joined(&holder.root, relative);
-    mounts
-        .iter()
-        .filter(|mount| mount.device == holder.device)
-        .filter_map(|mount| match inner.strip_prefix(&mount.root) {
-            Ok(rest) => Some(joined(&mount.point, rest)),
-            Err(_) => mount.root.starts_with(&inner).then(|| mount.point.clone()),
-        })
-        .filter(|name| name != path)
+    names_beside(mounts, holder, &joined(&holder.root, relative))
+        .filter(|(name, mount)| leads_to(name.path(), mount))
+        .map(|(name, _)| name)
         .collect()
+}
+
+/// What the other mounts of a file system show of a place in it.
+fn names_beside<'a>(
+    mounts: &'a [Mount],
+    holder: &'a Mount,
+    inner: &'a Path,
+) -> impl Iterator<Item = (OtherName, &'a Mount)> {
+    let others =
+        mounts.iter().filter(|mount| mount.device == holder.device && mount.id != holder.id);
+    others.filter_map(move |mount| match inner.strip_prefix(&mount.root) {
+        Ok(rest) => Some((OtherName::Whole(joined(&mount.point, rest)), mount)),
+        Err(_) if mount.root.starts_with(inner) => {
+            Some((OtherName::Part(mount.point.clone()), mount))
+        }
+        Err(_) => None,
+    })
+}
+
+impl OtherName {
+    /// The name.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Whole(path) | Self::Part(path) => path,
+        }
+    }
+}
+
+/// Every mount below a place, by its mount point. `path` must be canonical.
+pub(crate) fn points_below<'a>(
+    mounts: &'a [Mount],
+    path: &'a Path,
+) -> impl Iterator<Item = &'a Mount> {
+    mounts.iter().filter(move |mount| {
+        mount.point.starts_with(path) && mount.point != path && leads_to(&mount.point, mount)
+    })
 }
 
 /// `join` would add a slash for nothing.
@@ -157,13 +220,11 @@ pub(crate) fn read_only_outside(writable: &[&Path]) -> bool {
     })
 }
 
-/// Mount points of kernel interfaces strictly below `root`, relative to it.
+/// Mount points of kernel interfaces below `root`, relative to it.
 pub(crate) fn interfaces_below(mounts: &[Mount], root: &Path) -> Vec<OsString> {
-    mounts
-        .iter()
+    points_below(mounts, root)
         .filter(|mount| mount.is_kernel_interface())
         .filter_map(|mount| mount.point.strip_prefix(root).ok())
-        .filter(|relative| *relative != Path::new(""))
         .map(|relative| OsStr::from_bytes(relative.as_os_str().as_bytes()).to_owned())
         .collect()
 }
@@ -187,29 +248,36 @@ mod tests {
     }
 
     #[test]
-    fn the_holding_mount_is_the_deepest() {
-        let mounts = parse(TABLE);
-        assert_eq!(holding(&mounts, Path::new("/w/x")).map(|m| m.kind.as_str()), Some("tmpfs"));
-        assert_eq!(holding(&mounts, Path::new("/wx")).map(|m| m.kind.as_str()), Some("ext4"));
+    fn the_kernel_tells_the_holding_mount() {
+        let mounts = read().expect("a table");
+        let kind = |path| holding(&mounts, Path::new(path)).map(|mount| mount.kind.as_str());
+        assert_eq!(kind("/proc/self/status"), Some("proc"));
+        assert_ne!(kind("/etc/passwd"), Some("proc"));
+        assert_eq!(kind("/nonexistent"), None);
     }
 
     #[test]
-    fn a_file_has_a_name_by_each_mount_that_shows_it() {
+    fn a_place_has_a_name_by_each_mount_that_shows_it() {
         let mounts = parse(
             b"27 1 254:0 / / rw - ext4 /dev/vda rw\n\
               28 27 254:0 /home/u /mnt/u rw - ext4 /dev/vda rw\n\
               29 27 254:0 /home/u/keys/deep /srv/deep rw - ext4 /dev/vda rw\n\
               30 27 0:9 /home/u /tmpfs rw - tmpfs tmpfs rw\n",
         );
-        let names = other_names(&mounts, Path::new("/home/u/keys"));
-        assert_eq!(names, ["/mnt/u/keys", "/srv/deep"].map(PathBuf::from));
-        let names = other_names(&mounts, Path::new("/mnt/u/keys"));
-        assert_eq!(names, ["/home/u/keys", "/srv/deep"].map(PathBuf::from));
+        let names = |holder: usize| -> Vec<_> {
+            names_beside(&mounts, &mounts[holder], Path::new("/home/u/keys"))
+                .map(|(name, _)| name)
+                .collect()
+        };
+        let part = OtherName::Part("/srv/deep".into());
+        assert_eq!(names(0), [OtherName::Whole("/mnt/u/keys".into()), part.clone()]);
+        assert_eq!(names(1), [OtherName::Whole("/home/u/keys".into()), part]);
     }
 
     #[test]
     fn kernel_interfaces_below_a_root_are_found() {
-        assert_eq!(interfaces_below(&parse(TABLE), Path::new("/w")), ["image/proc"]);
-        assert!(interfaces_below(&parse(TABLE), Path::new("/w/image/proc")).is_empty());
+        let mounts = read().expect("a table");
+        assert!(interfaces_below(&mounts, Path::new("/")).contains(&"proc".into()));
+        assert!(!interfaces_below(&mounts, Path::new("/proc")).contains(&"".into()));
     }
 }

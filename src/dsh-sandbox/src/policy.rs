@@ -86,6 +86,11 @@ impl Policy {
         })
     }
 
+    /// Whether anything is hidden or protected.
+    pub(crate) fn carves_out(&self) -> bool {
+        !(self.hidden.is_empty() && self.protected.is_empty())
+    }
+
     /// The refused system calls: the rung's table and the profile's rules; none for the widest.
     ///
     /// # Errors

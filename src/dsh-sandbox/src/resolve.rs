@@ -63,14 +63,14 @@ pub(crate) fn resolve_policy(
     let roots = roots::resolve(request, policy)?;
     if let Some(profile) = &request.profile {
         for file in &profile.files {
-            check_below("profile", file, &roots.writable)?;
+            check_below("profile", file, &roots.writable, &roots.mounts)?;
         }
     }
     if !policy.mode.confines() {
         return unconfined(request, policy, roots);
     }
     let row = Row::of(host)?;
-    let carve_outs = carve_outs::resolve(policy, &roots, row.own_mounts)?;
+    let carve_outs = carve_outs::resolve(policy, &roots)?;
     if let (true, Err(error)) = (carve_outs.need_mounts(), &host.mounts) {
         return Err(SandboxError::CarveOuts(error.clone()));
     }

@@ -15,6 +15,7 @@ use crate::mountinfo::{self, Mount};
 use crate::policy::Policy;
 use crate::profile::{ProfilePath, profile_directory};
 use crate::request::Request;
+use crate::way::root_on_the_way;
 
 /// Places of which the sandbox has its own, so that a writable root cannot be or hold them.
 const OWN_PLACES: [&str; 5] = ["/tmp", "/dev/shm", "/dev", "/proc", "/sys"];
@@ -47,17 +48,17 @@ pub(crate) struct Roots {
     pub(crate) writable: Vec<Root>,
     /// For each writable root, the mounts of kernel interfaces below it.
     pub(crate) interfaces: Vec<Vec<OsString>>,
-    /// The names by which the writable roots were asked for.
-    pub(crate) named: Vec<PathBuf>,
     /// Roots of the profile that do not exist.
     pub(crate) missing: Vec<PathBuf>,
+    /// The mounts among which they were found.
+    pub(crate) mounts: Vec<Mount>,
 }
 
-impl Roots {
-    /// Whether a name lies within a writable root, where a command can replace it.
-    pub(crate) fn is_within_another(&self, name: &Path) -> bool {
-        self.writable.iter().any(|root| name.starts_with(root.path()) && name != root.path())
-    }
+/// A directory as it was named, and what it is.
+struct Given {
+    role: &'static str,
+    path: PathBuf,
+    root: Root,
 }
 
 /// Resolves and checks the roots of a request.
@@ -66,50 +67,39 @@ pub(crate) fn resolve(request: &Request, policy: &Policy) -> Result<Roots, Reque
         Some(path) => find("workspace", "--workspace", path)?,
         None => find("workspace", "--workspace", &current_directory()?)?,
     };
-    let extra = request
-        .writable
-        .iter()
-        .map(|path| find("writable root", "--writable", path))
-        .collect::<Result<Vec<_>, _>>()?;
+    let extra = request.writable.iter().map(|path| find("writable root", "--writable", path));
+    let extra = extra.collect::<Result<Vec<_>, _>>()?;
     if policy.mode != SandboxMode::WorkspaceWrite {
         return Ok(Roots {
-            workspace,
+            workspace: workspace.root,
             writable: Vec::new(),
             interfaces: Vec::new(),
-            named: Vec::new(),
             missing: Vec::new(),
+            mounts: if policy.carves_out() { read_mounts() } else { Vec::new() },
         });
     }
-    let (of_profile, missing) = find_of_profile(policy, workspace.path())?;
-    let named = names(request, policy, workspace.path())?;
-    let mounts = mountinfo::read().unwrap_or_default();
+    let (of_profile, missing) = find_of_profile(policy, workspace.root.path())?;
+    let mounts = read_mounts();
     let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
     let home = home.as_deref().filter(|_| !request.allow_home);
     let profiles = profile_directory().filter(|_| !request.allow_home);
-    let profiles = profiles.as_deref();
-    check("workspace", &workspace, home, profiles, &mounts)?;
-    for root in extra.iter().chain(&of_profile) {
-        check("writable root", root, home, profiles, &mounts)?;
+    let workspace_root = workspace.root.clone();
+    let given: Vec<Given> = [workspace].into_iter().chain(extra).chain(of_profile).collect();
+    for one in &given {
+        check(one, home, profiles.as_deref(), &mounts)?;
     }
-    let writable =
-        outermost([workspace.clone()].into_iter().chain(extra).chain(of_profile).collect());
+    // What lies inside another root is writable already.
+    let writable = outermost(given.iter().map(|one| one.root.clone()), Root::path);
+    for one in &given {
+        check_way(one, &writable, &mounts)?;
+    }
     let interfaces =
         writable.iter().map(|root| mountinfo::interfaces_below(&mounts, root.path())).collect();
-    Ok(Roots { workspace, writable, interfaces, named, missing })
+    Ok(Roots { workspace: workspace_root, writable, interfaces, missing, mounts })
 }
 
-/// The names by which writable roots are asked for, absolute.
-fn names(
-    request: &Request,
-    policy: &Policy,
-    workspace: &Path,
-) -> Result<Vec<PathBuf>, RequestError> {
-    let given = request.workspace.iter().chain(&request.writable);
-    let given = given.map(|path| {
-        if path.is_absolute() { Ok(path.clone()) } else { Ok(current_directory()?.join(path)) }
-    });
-    let of_profile = policy.profile_writable.iter().map(|path| expand(path, workspace));
-    given.chain(of_profile).chain([Ok(workspace.to_owned())]).collect()
+fn read_mounts() -> Vec<Mount> {
+    mountinfo::read().unwrap_or_default()
 }
 
 /// The writable roots of the profile. A profile serves many projects and machines, so those that do
@@ -117,12 +107,12 @@ fn names(
 fn find_of_profile(
     policy: &Policy,
     workspace: &Path,
-) -> Result<(Vec<Root>, Vec<PathBuf>), RequestError> {
+) -> Result<(Vec<Given>, Vec<PathBuf>), RequestError> {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for path in &policy.profile_writable {
         let path = expand(path, workspace)?;
         match find("writable root", "writable", &path) {
-            Ok(root) => found.push(root),
+            Ok(given) => found.push(given),
             Err(RequestError::Root { errno, .. }) if errno == Errno::ENOENT as i32 => {
                 missing.push(path);
             }
@@ -130,6 +120,24 @@ fn find_of_profile(
         }
     }
     Ok((found, missing))
+}
+
+/// Refuses a root that is reached through another: a command could lead the name elsewhere, such as
+/// to the keys of its user, and the next run would make that writable.
+fn check_way(given: &Given, writable: &[Root], mounts: &[Mount]) -> Result<(), RequestError> {
+    let root = given.root.path();
+    // What the way leads to is writable anyway there.
+    let others: Vec<_> =
+        writable.iter().filter(|other| !root.starts_with(other.path())).cloned().collect();
+    match root_on_the_way(&given.path, &others, mounts) {
+        None => Ok(()),
+        Some(through) => Err(RequestError::RootThroughRoot {
+            role: given.role,
+            path: given.path.clone(),
+            through: through.path().to_owned(),
+            root: root.to_owned(),
+        }),
+    }
 }
 
 /// The absolute path that a profile names.
@@ -146,7 +154,7 @@ pub(crate) fn current_directory() -> Result<PathBuf, RequestError> {
 
 /// Opens the directory once: its inode and the name that the kernel has for it belong together,
 /// whatever becomes of the names on the way.
-fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Root, RequestError> {
+fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Given, RequestError> {
     let failed = |errno: Errno| RequestError::Root {
         role,
         flag,
@@ -158,18 +166,18 @@ fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Root, Req
     let found = fstat(&directory).map_err(failed)?;
     let name = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
         .map_err(|error| failed(errno_of(&error)))?;
-    Ok(Root { path: name.into(), device: found.st_dev, inode: found.st_ino })
+    let root = Root { path: name.into(), device: found.st_dev, inode: found.st_ino };
+    Ok(Given { role, path: path.to_owned(), root })
 }
 
 /// Refuses a root whose being writable would undo the rung.
 fn check(
-    role: &'static str,
-    root: &Root,
+    given: &Given,
     home: Option<&Path>,
     profiles: Option<&Path>,
     mounts: &[Mount],
 ) -> Result<(), RequestError> {
-    let path = root.path();
+    let (role, path) = (given.role, given.root.path());
     let too_wide = |reason: String, remedy: &'static str| {
         Err(RequestError::RootTooWide {
             role,
@@ -219,13 +227,17 @@ fn check(
     Ok(())
 }
 
-/// Drops roots that lie inside another: they are writable already.
-fn outermost(mut roots: Vec<Root>) -> Vec<Root> {
-    roots.sort_by(|a, b| a.path().cmp(b.path()));
-    let mut kept: Vec<Root> = Vec::new();
-    for root in roots {
-        if !kept.last().is_some_and(|outer| root.path().starts_with(outer.path())) {
-            kept.push(root);
+/// Drops what lies inside another.
+pub(crate) fn outermost<T>(
+    places: impl IntoIterator<Item = T>,
+    path: impl Fn(&T) -> &Path,
+) -> Vec<T> {
+    let mut places: Vec<T> = places.into_iter().collect();
+    places.sort_by(|a, b| path(a).cmp(path(b)));
+    let mut kept: Vec<T> = Vec::new();
+    for place in places {
+        if !kept.last().is_some_and(|outer| path(&place).starts_with(path(outer))) {
+            kept.push(place);
         }
     }
     kept

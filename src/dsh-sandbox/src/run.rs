@@ -11,6 +11,7 @@ use crate::carve_outs;
 use crate::error::{RequestError, SandboxError};
 use crate::governing_file::check_below;
 use crate::host::Host;
+use crate::mountinfo;
 use crate::plan::{Plan, Workdir};
 use crate::policy::Policy;
 use crate::probe::probe;
@@ -137,7 +138,10 @@ fn attempt(
     // The warden makes the world while the rest of the plan is resolved.
     let mut warden = Warden::start(program, &resolve_world(policy, host)?)?;
     let mut plan = resolve_policy(request, policy, host, Some(descriptors))?;
-    check_below("warden program", program.path(), &plan.writable)?;
+    if !plan.writable.is_empty() {
+        let mounts = mountinfo::read().unwrap_or_default();
+        check_below("warden program", program.path(), &plan.writable, &mounts)?;
+    }
     plan.command.foreground = request.foreground;
     let id = warden.run(&plan.command, descriptors, script)?;
     let mut layers = plan.absent.clone();

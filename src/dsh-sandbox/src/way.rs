@@ -1,0 +1,38 @@
+//! Whether the way to a path is the command's to change.
+
+use std::path::Path;
+
+use crate::mountinfo::{self, Mount, OtherName};
+use crate::roots::Root;
+use crate::walk::walk;
+
+/// The first of the roots in which a name on the way lies.
+///
+/// Every name counts, not only where the way leads: a symbolic link that lies in a root is the
+/// command's to change. The path need not exist yet.
+pub(crate) fn root_on_the_way<'a>(
+    path: &Path,
+    roots: &'a [Root],
+    mounts: &[Mount],
+) -> Option<&'a Root> {
+    if roots.is_empty() {
+        return None;
+    }
+    let start = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    walk(&start).steps.iter().find_map(|step| root_of(&step.directory, roots, mounts))
+}
+
+/// The root in which a directory lies by any of its names.
+fn root_of<'a>(directory: &Path, roots: &'a [Root], mounts: &[Mount]) -> Option<&'a Root> {
+    let holder = |name: &Path| roots.iter().find(|root| name.starts_with(root.path()));
+    holder(directory).or_else(|| {
+        // A root may hold the /proc of a system image, which stays read-only.
+        if mountinfo::holding(mounts, directory).is_some_and(Mount::is_kernel_interface) {
+            return None;
+        }
+        mountinfo::other_names(mounts, directory).iter().find_map(|other| match other {
+            OtherName::Whole(name) => holder(name),
+            OtherName::Part(_) => None,
+        })
+    })
+}
