@@ -30,8 +30,7 @@ use work::{End, Work};
 fn main() -> ExitCode {
     let report = Arc::new(Report::new(["work", "rung", "uid", "outcome", "result"]));
     let cases = all().map(|work| case(work, Arc::clone(&report))).collect();
-    let conclusion =
-        support::cases::run(env!("CARGO_BIN_EXE_dsh-run"), env!("CARGO_TARGET_TMPDIR"), cases);
+    let conclusion = support::cases::run(env!("CARGO_BIN_EXE_dsh-run"), cases);
     if let Err(error) = report.write() {
         eprintln!("everyday: cannot write the table: {error}");
         return ExitCode::FAILURE;

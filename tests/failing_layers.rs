@@ -141,7 +141,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    support::cases::run(env!("CARGO_BIN_EXE_dsh-run"), env!("CARGO_TARGET_TMPDIR"), cases)
+    support::cases::run(env!("CARGO_BIN_EXE_dsh-run"), cases)
 }
 
 fn refuses(programs: &Programs, failure: &Failure, mode: &str, uid: u32) -> Verdict {

@@ -42,9 +42,5 @@ fn main() -> ExitCode {
         refusals::cases(),
         travel::cases(),
     ];
-    support::cases::run(
-        env!("CARGO_BIN_EXE_dsh-run"),
-        env!("CARGO_TARGET_TMPDIR"),
-        modules.into_iter().flatten().collect(),
-    )
+    support::cases::run(env!("CARGO_BIN_EXE_dsh-run"), modules.into_iter().flatten().collect())
 }

@@ -20,9 +20,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let modules = [parts::cases(), rounds::cases(), timeout::cases()];
-    support::cases::run(
-        env!("CARGO_BIN_EXE_dsh-run"),
-        env!("CARGO_TARGET_TMPDIR"),
-        modules.into_iter().flatten().collect(),
-    )
+    support::cases::run(env!("CARGO_BIN_EXE_dsh-run"), modules.into_iter().flatten().collect())
 }

@@ -29,13 +29,13 @@ impl Case {
 
 /// Runs the tests side by side. The programs are prepared when the first test needs them: a listing
 /// needs none.
-pub(crate) fn run(dsh_run: &'static str, temporary: &'static str, cases: Vec<Case>) -> ExitCode {
+pub(crate) fn run(dsh_run: &'static str, cases: Vec<Case>) -> ExitCode {
     let programs: Arc<OnceLock<Result<Programs, String>>> = Arc::default();
     let trial = |case: Case| {
         let programs = Arc::clone(&programs);
         Trial::ignorable_test(case.name, move || {
             let prepared = programs.get_or_init(|| {
-                Programs::prepare(Path::new(dsh_run), Path::new(temporary))
+                Programs::prepare(Path::new(dsh_run))
                     .map_err(|error| format!("no programs to test: {error}"))
             });
             (case.body)(prepared.as_ref()?)

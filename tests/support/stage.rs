@@ -22,11 +22,12 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Copies `dsh_run` to where every user can execute it. Compiles hostsim into `temporary`, for
-    /// which only root has a use.
-    pub(crate) fn prepare(dsh_run: &Path, temporary: &Path) -> io::Result<Self> {
-        let hostsim = geteuid().is_root().then(|| compile(temporary)).transpose()?;
-        Ok(Self { binaries: Binaries::copy(dsh_run)?, hostsim })
+    /// Copies `dsh_run` to where every user can execute it, and compiles hostsim beside it, for which
+    /// only root has a use: a test may put something over /tmp, where the target directory can be.
+    pub(crate) fn prepare(dsh_run: &Path) -> io::Result<Self> {
+        let binaries = Binaries::copy(dsh_run)?;
+        let hostsim = geteuid().is_root().then(|| compile(binaries.dir())).transpose()?;
+        Ok(Self { binaries, hostsim })
     }
 
     /// The command line under test.
@@ -40,17 +41,14 @@ impl Programs {
     }
 }
 
-fn compile(temporary: &Path) -> io::Result<PathBuf> {
+fn compile(directory: &Path) -> io::Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostsim.c");
-    let program = temporary.join("hostsim");
-    // Another run of a suite may be executing the one that is there.
-    let fresh = temporary.join(format!("hostsim-{}", std::process::id()));
+    let program = directory.join("hostsim");
     let compiled =
-        Command::new("cc").args(["-O1", "-Wall", "-o"]).arg(&fresh).arg(&source).status()?;
+        Command::new("cc").args(["-O1", "-Wall", "-o"]).arg(&program).arg(&source).status()?;
     if !compiled.success() {
         return Err(io::Error::other(format!("cc {}: {compiled}", source.display())));
     }
-    fs::rename(&fresh, &program)?;
     Ok(program)
 }
 
