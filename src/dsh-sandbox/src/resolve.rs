@@ -8,6 +8,7 @@ use std::path::Path;
 
 use caps::Capability;
 use dsh_facts::{Network, SandboxMode};
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
@@ -129,7 +130,7 @@ pub(crate) fn resolve_policy(
                 processes: limits.rlimit,
             }),
             stdio,
-            workdir: workdir(request)?,
+            workdir: workdir(request, &roots.workspace)?,
             umask: current_umask(),
             foreground: false,
             command: request.command.clone(),
@@ -182,6 +183,7 @@ fn world_of(host: &Host, row: &Row, network: Network) -> Result<WorldPlan, Sandb
 /// the command.
 fn unconfined(request: &Request, policy: &Policy, roots: Roots) -> Result<Plan, SandboxError> {
     let environment = environment::unconfined(&policy.environment);
+    let workdir = workdir(request, &roots.workspace)?;
     check_environment(&environment)?;
     Ok(Plan {
         mode: policy.mode,
@@ -195,7 +197,7 @@ fn unconfined(request: &Request, policy: &Policy, roots: Roots) -> Result<Plan, 
             mounts: None,
             confinement: None,
             stdio: StdioPlan::PASS,
-            workdir: workdir(request)?,
+            workdir,
             umask: current_umask(),
             foreground: false,
             command: request.command.clone(),
@@ -282,13 +284,19 @@ fn landlock_plan(
     }
 }
 
-fn workdir(request: &Request) -> Result<Workdir, RequestError> {
-    let current = || roots::current_directory();
-    match &request.workdir {
-        Some(path) if path.is_absolute() => Ok(Workdir::Named(path.into())),
-        Some(path) => Ok(Workdir::Named(current()?.join(path).into())),
-        None => {
-            let path = current()?;
+/// The directory that the command starts in: the current one, and nothing is put in its place. Only
+/// where it has been deleted, so that no name can mean it, a workspace that was named serves.
+fn workdir(request: &Request, workspace: &Root) -> Result<Workdir, RequestError> {
+    match (&request.workdir, roots::current_directory()) {
+        (Some(path), _) if path.is_absolute() => Ok(Workdir::Named(path.into())),
+        (Some(path), current) => Ok(Workdir::Named(current?.join(path).into())),
+        (None, Err(RequestError::CurrentDirectory { errno }))
+            if errno == Errno::ENOENT as i32 && request.workspace.is_some() =>
+        {
+            Ok(Workdir::Same(workspace.clone()))
+        }
+        (None, current) => {
+            let path = current?;
             let metadata = std::fs::metadata(".").map_err(|error| {
                 RequestError::CurrentDirectory { errno: errno_of(&error) as i32 }
             })?;
