@@ -149,6 +149,11 @@ pub enum RequestError {
         /// The errno of getcwd(3).
         errno: i32,
     },
+    /// Neither directories nor processes can be told apart.
+    #[error(
+        "/proc is not mounted, and the sandbox knows directories and processes by it: mount it"
+    )]
+    NoProc,
     /// The sandbox cannot see the working directory.
     #[error("the sandbox cannot see the directory {} ({}): name another with --workdir", path.display(), workdir_text(*errno))]
     Workdir {

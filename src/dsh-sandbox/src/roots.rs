@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use dsh_facts::SandboxMode;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::{Mode, fstat, stat};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{RequestError, errno_of};
@@ -153,7 +153,8 @@ pub(crate) fn current_directory() -> Result<PathBuf, RequestError> {
 }
 
 /// Opens the directory once: its inode and the name that the kernel has for it belong together,
-/// whatever becomes of the names on the way.
+/// whatever becomes of the names on the way. A directory that has none any more cannot be found again
+/// (ENOENT), nor one whose name another has taken (ESTALE).
 fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Given, RequestError> {
     let failed = |errno: Errno| RequestError::Root {
         role,
@@ -164,8 +165,16 @@ fn find(role: &'static str, flag: &'static str, path: &Path) -> Result<Given, Re
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let directory = open(path, flags, Mode::empty()).map_err(failed)?;
     let found = fstat(&directory).map_err(failed)?;
-    let name = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
-        .map_err(|error| failed(errno_of(&error)))?;
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd())).map_err(
+        |error| match errno_of(&error) {
+            Errno::ENOENT => RequestError::NoProc,
+            errno => failed(errno),
+        },
+    )?;
+    let named = stat(&name).map_err(failed)?;
+    if (named.st_dev, named.st_ino) != (found.st_dev, found.st_ino) {
+        return Err(failed(Errno::ESTALE));
+    }
     let root = Root { path: name.into(), device: found.st_dev, inode: found.st_ino };
     Ok(Given { role, path: path.to_owned(), root })
 }
