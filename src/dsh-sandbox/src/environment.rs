@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use nix::unistd::{AccessFlags, access};
+
 use crate::request::EnvironmentRequest;
 
 /// A name with one of these in it is taken for a credential.
@@ -60,8 +62,8 @@ pub(crate) struct Environment {
 
 /// The environment of a confined command.
 ///
-/// `has_scratch` makes /tmp the place for temporary files, unless TMPDIR already names a place
-/// below a writable root.
+/// `has_scratch` makes /tmp the place for temporary files, unless TMPDIR already names one below a
+/// writable root.
 pub(crate) fn confined(
     request: &EnvironmentRequest,
     has_scratch: bool,
@@ -80,12 +82,8 @@ pub(crate) fn confined(
         }
     }
     if has_scratch {
-        let kept = result.variables.iter().any(|(name, value)| {
-            name == "TMPDIR"
-                && Path::new(value)
-                    .canonicalize()
-                    .is_ok_and(|place| writable.iter().any(|root| place.starts_with(root)))
-        });
+        let mut places = result.variables.iter().filter(|(name, _)| name == "TMPDIR");
+        let kept = places.any(|(_, place)| takes_files(Path::new(place), writable));
         if !kept {
             set(&mut result.variables, "TMPDIR".into(), "/tmp".into());
         }
@@ -95,6 +93,15 @@ pub(crate) fn confined(
     }
     result.dropped.sort();
     result
+}
+
+/// Whether the caller may make files in a place, and its command too.
+fn takes_files(place: &Path, writable: &[&Path]) -> bool {
+    let Ok(place) = place.canonicalize() else { return false };
+    let may_write = AccessFlags::W_OK | AccessFlags::X_OK;
+    writable.iter().any(|root| place.starts_with(root))
+        && place.is_dir()
+        && access(&place, may_write).is_ok()
 }
 
 /// The environment of an unconfined command: the caller's, untouched but for what is asked.
