@@ -22,6 +22,8 @@ pub(crate) fn watch_signals() -> Result<SignalFd, Error> {
     let forwarded: SigSet = FORWARDED.into_iter().collect();
     let mut blocked = raised_by_changes();
     blocked.extend(&forwarded);
+    // A file that becomes too large for the caller's limit is an error to tell (EFBIG).
+    blocked.add(Signal::SIGXFSZ);
     blocked.thread_block().map_err(system("block signals"))?;
     SignalFd::with_flags(&forwarded, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .map_err(system("signalfd"))
