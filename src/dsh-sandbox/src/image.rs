@@ -27,16 +27,13 @@ const RUNNING: &str = "/proc/self/exe";
 /// The argv[0] of the second execution.
 pub(crate) const ARGV0: &str = "dsh-command";
 
-/// Opens the running program by its name; a copy in memory where the name leads elsewhere, as after
-/// an upgrade.
+/// Opens the running program by its name, which takes no right to read it; a copy in memory where the
+/// name leads elsewhere, as after an upgrade.
 pub(crate) fn open() -> Result<OwnedFd, LayerError> {
-    let running = File::open(RUNNING).step(LAYER, "open").map_err(|error| error.at(RUNNING))?;
-    let identity = running.metadata().step(LAYER, "fstat")?;
+    let identity =
+        std::fs::metadata(RUNNING).step(LAYER, "stat").map_err(|error| error.at(RUNNING))?;
     let named = std::fs::read_link(RUNNING).ok().and_then(|path| named(&path, &identity));
-    match named {
-        Some(image) => Ok(image),
-        None => copy(running),
-    }
+    named.map_or_else(copy, Ok)
 }
 
 fn named(path: &Path, identity: &std::fs::Metadata) -> Option<OwnedFd> {
@@ -45,7 +42,8 @@ fn named(path: &Path, identity: &std::fs::Metadata) -> Option<OwnedFd> {
     ((found.st_dev, found.st_ino) == (identity.dev(), identity.ino())).then_some(image)
 }
 
-fn copy(mut running: File) -> Result<OwnedFd, LayerError> {
+fn copy() -> Result<OwnedFd, LayerError> {
+    let mut running = File::open(RUNNING).step(LAYER, "open").map_err(|error| error.at(RUNNING))?;
     let copy = memfd_create("dsh-image", MFdFlags::MFD_CLOEXEC).step(LAYER, "memfd_create")?;
     let mut copy = File::from(copy);
     std::io::copy(&mut running, &mut copy).step(LAYER, "copy the program")?;

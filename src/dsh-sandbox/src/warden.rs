@@ -63,6 +63,9 @@ fn serve(control: &OwnedFd) -> Result<(), Errno> {
 fn prepare(control: BorrowedFd<'_>) -> Result<OwnedFd, LayerError> {
     let own = |errno: Errno, step| LayerError::new(Layer::PidNamespace, step, errno);
     set_name(c"dsh-warden").map_err(|errno| own(errno, "PR_SET_NAME"))?;
+    // Of a program that its caller may execute and not read, the files in /proc are root's, and no
+    // map could be written. Once the world is made they are root's again.
+    set_dumpable(true).map_err(|errno| own(errno, "PR_SET_DUMPABLE"))?;
     let parent = pidfd::open(getppid()).map_err(|errno| own(errno, "pidfd_open"))?;
     descriptors::close_all_but(&[control, parent.as_fd()])
         .step(Layer::Descriptors, "close_range")?;
