@@ -11,6 +11,8 @@ mod dispatching;
 mod ends;
 #[path = "embed/parent.rs"]
 mod parent;
+#[path = "embed/starts.rs"]
+mod starts;
 #[path = "embed/world.rs"]
 mod world;
 
@@ -34,15 +36,19 @@ fn main() -> ExitCode {
     if let Some(arguments) = parent::harness_arguments() {
         return parent::be_harness(&arguments);
     }
+    if let Some(workspace) = starts::workspace_of_many() {
+        return starts::start_many(workspace.as_ref());
+    }
     let arguments = Arguments::from_args();
     // Before anything is spawned: a child that inherits the file while it is written would make
     // executing it ETXTBSY.
     let copy = Arc::new((geteuid().is_root() && !arguments.list).then(copy_program));
-    let modules: [(&str, &[Test]); 4] = [
+    let modules: [(&str, &[Test]); 5] = [
         ("commands", commands::TESTS),
         ("dispatching", dispatching::TESTS),
         ("ends", ends::TESTS),
         ("parent", parent::TESTS),
+        ("starts", starts::TESTS),
     ];
     let mut trials = Vec::new();
     for (module, tests) in modules {

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::unistd::Pid;
+
 /// Long enough for a loaded machine, short enough for a suite that hangs.
 const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(2);
@@ -37,10 +39,15 @@ impl Running {
         Ok(Self { child, deadline: Instant::now() + DEADLINE, stdout, stderr })
     }
 
-    /// Gives it more time: for work that takes a while on a loaded machine.
+    /// Gives it more time than usual: for a command that has much to do.
     pub(crate) fn within(mut self, time: Duration) -> Self {
         self.deadline = Instant::now() + time;
         self
+    }
+
+    /// The command's own pid.
+    pub(crate) fn pid(&self) -> io::Result<Pid> {
+        i32::try_from(self.child.id()).map(Pid::from_raw).map_err(io::Error::other)
     }
 
     /// The writing end of a stdin that is a pipe.
@@ -87,8 +94,7 @@ impl Running {
             self.child.kill()?;
             self.child.wait()?;
             let output: Vec<String> = self.collectors().map(Collector::text).collect();
-            let message =
-                format!("still running or holding its output at its deadline: {output:?}");
+            let message = format!("still running or holding its output: {output:?}");
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         std::thread::sleep(PAUSE);
