@@ -23,6 +23,11 @@ impl Persona {
         Self { id: if geteuid().is_root() { 65534 } else { geteuid().as_raw() } }
     }
 
+    /// Some user; needs a test that runs as root.
+    pub(crate) fn of(id: u32) -> Self {
+        Self { id }
+    }
+
     /// Whether this is the superuser.
     pub(crate) fn is_root(self) -> bool {
         self == Self::ROOT
