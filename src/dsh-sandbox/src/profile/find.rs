@@ -43,7 +43,8 @@ pub(super) fn source(wanted: &str, directory: &Path) -> Result<Source, ProfileEr
         let path = format!("<{name}>").into();
         return Ok(Source { path, text: (*text).to_owned(), file: None });
     }
-    let own = profile_directory().map(|own| own.join(format!("{wanted}.toml")));
+    let own = profile_directory().filter(|_| !wanted.is_empty());
+    let own = own.map(|own| own.join(format!("{wanted}.toml")));
     match own.map(read) {
         Some(Ok(source)) => Ok(source),
         Some(Err(error)) if !error.is_absence() => Err(error),
@@ -93,8 +94,9 @@ pub fn profile_names() -> Vec<(String, Option<PathBuf>)> {
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             let name = path.file_name()?.to_str()?.strip_suffix(".toml")?.to_owned();
-            // A built-in name is taken: the file is never read.
-            (!is_built_in(&name)).then_some((name, Some(path)))
+            // The file of a built-in name is never read, nor one whose name is taken for a path.
+            let is_name = !(name.is_empty() || is_built_in(&name) || is_path(&name));
+            is_name.then_some((name, Some(path)))
         })
         .collect();
     own.sort();
