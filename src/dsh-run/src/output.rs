@@ -1,6 +1,7 @@
 //! What the subcommands print.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 use serde::Serialize;
 
@@ -8,9 +9,18 @@ use crate::error::{Error, errno, system};
 
 /// Prints a JSON value alone on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<u8, Error> {
-    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
-    text.push(b'\n');
-    print(&text)
+    let mut text = String::new();
+    // JSON lets some control characters stand in a string as they are; a terminal obeys them.
+    for c in serde_json::to_string_pretty(value).unwrap_or_default().chars() {
+        if c.is_control() && c != '\n' {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    text.push('\n');
+    print(text.as_bytes())
 }
 
 /// Prints to standard output, and is done.
