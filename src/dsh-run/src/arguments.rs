@@ -173,20 +173,19 @@ impl Arguments {
 }
 
 impl RunOptions {
-    /// The mode that was asked for.
-    pub(crate) fn mode(&self) -> Option<SandboxMode> {
-        self.mode
-    }
-
     /// The request that the options make, with the caller's environment.
     pub(crate) fn request(&self) -> Result<Request, Error> {
-        let set = self.env.iter().map(assignment).collect::<Result<_, _>>()?;
-        Ok(Request {
+        let mut request = self.request_without_profile();
+        request.profile = self.profile.as_deref().map(Profile::load).transpose()?;
+        request.environment.set = self.env.iter().map(assignment).collect::<Result<_, _>>()?;
+        Ok(request)
+    }
+
+    /// The part of the request that cannot be wrong yet.
+    pub(crate) fn request_without_profile(&self) -> Request {
+        Request {
             mode: self.mode,
-            profile: match &self.profile {
-                Some(name) => Some(Profile::load(name)?),
-                None => None,
-            },
+            profile: None,
             hidden: self.hide.clone(),
             protected: self.protect.clone(),
             workspace: self.workspace.clone(),
@@ -201,12 +200,12 @@ impl RunOptions {
                 clear: self.clear_env,
                 pass: self.pass_env.clone(),
                 drop: Vec::new(),
-                set,
+                set: Vec::new(),
             },
             command: self.command_line(),
             foreground: false,
             require_full: self.require == Require::Full,
-        })
+        }
     }
 
     /// The program and its arguments; for a script, what comes before its own arguments is put in

@@ -18,7 +18,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<u8, Error> {
         Ok(request) => request,
         Err(error) => {
             // Nothing can run, and the facts say why.
-            let request = Request { mode: options.mode(), ..Request::default() };
+            let request = options.request_without_profile();
             let facts = FactsOutput::open(options, &request)?;
             facts.refused(refused(&request, error.fact()))?;
             return Err(error);
