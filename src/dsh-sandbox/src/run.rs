@@ -51,23 +51,23 @@ impl Run {
         let policy = Policy::of(request)?;
         let hopeful = Host::optimistic();
         let first = attempt(request, &policy, &hopeful, program, descriptors, script);
-        match first {
+        let may_be_the_host = match &first {
             // Which gaps there are depends on the host, and a refusal for them names them all.
-            Err(SandboxError::Partial { .. }) => {
-                attempt(request, &policy, &probe(program)?, program, descriptors, script)
+            Err(SandboxError::Partial { .. }) => true,
+            Err(SandboxError::Layer(error) | SandboxError::CarveOuts(error)) => {
+                error.means_absent()
             }
-            Err(SandboxError::Layer(error) | SandboxError::CarveOuts(error))
-                if error.means_absent() =>
-            {
-                let host = probe(program)?;
-                if host == hopeful {
-                    // Each step alone works, so the failure is no trait of the host.
-                    return Err(error.into());
-                }
-                attempt(request, &policy, &host, program, descriptors, script)
-            }
-            other => other,
+            _ => false,
+        };
+        if !may_be_the_host {
+            return first;
         }
+        let host = probe(program)?;
+        if host == hopeful {
+            // Each step alone works, so the failure is no trait of the host.
+            return first;
+        }
+        attempt(request, &policy, &host, program, descriptors, script)
     }
 
     /// The plan that is being carried out.
