@@ -9,6 +9,8 @@ mod support;
 
 #[path = "hosts/callers.rs"]
 mod callers;
+#[path = "hosts/carve_outs.rs"]
+mod carve_outs;
 #[path = "hosts/claims.rs"]
 mod claims;
 #[path = "hosts/dead_file_systems.rs"]
@@ -35,6 +37,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let modules = [
         callers::cases(),
+        carve_outs::cases(),
         dead_file_systems::cases(),
         doctor::cases(),
         mounts::cases(),

@@ -86,7 +86,8 @@ fn require_full(programs: &Programs) -> Verdict {
     problems.verdict(&ran)
 }
 
-fn check_refusal(
+/// Checks that nothing ran, and that one line and the facts say so.
+pub(crate) fn check_refusal(
     problems: &mut Problems,
     ran: &Ran,
     fixture: &Fixture,
