@@ -18,6 +18,7 @@ tests![
     what_lies_behind_a_closed_directory,
     places_of_the_sandboxs_own,
     what_does_not_exist,
+    a_hard_link_is_another_file_name,
     what_the_command_works_in,
     where_the_command_starts,
     the_program_itself,
@@ -179,6 +180,15 @@ fn what_does_not_exist(caller: &Caller) -> Outcome {
     // The command may make it.
     let (made, _) = script(caller, &["--hide", "nothing"], "echo made >nothing; cat nothing")?;
     assert_eq!(made, "made\n");
+    Ok(())
+}
+
+/// As documented. What is protected is the name, so the file can be written by the other one too.
+fn a_hard_link_is_another_file_name(caller: &Caller) -> Outcome {
+    let file = caller.make_file("workspace/secret", "secret\n")?;
+    fs::hard_link(file, caller.path("workspace/link"))?;
+    assert_eq!(script(caller, &["--hide", "secret"], "cat link")?.0, "secret\n");
+    assert_eq!(script(caller, &["--protect", "secret"], "echo x >link; cat secret")?.0, "x\n");
     Ok(())
 }
 
