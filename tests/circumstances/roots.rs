@@ -65,11 +65,11 @@ const KINDS: &[(&str, Make)] = &[
         make_all(caller, &["real"])?;
         symlink("real", caller.path("one"))?;
         symlink("one", caller.path("two"))?;
-        symlink("../real", caller.path("workspace/three"))?;
-        let options = ["--writable", "../two", "--writable", "three", "--writable", "../real/."];
+        symlink("./real/../two", caller.path("three"))?;
+        let options = ["--writable", "../two", "--writable", "../three", "--writable", "../real/."];
         Ok(Place::at(caller.workspace())
             .called_from(caller.workspace(), options)
-            .and("three", READ_ONLY, Fate::Kept)
+            .and("../three", READ_ONLY, Fate::Kept)
             .and("../one", READ_ONLY, Fate::Kept)
             .and("../two", READ_ONLY, Fate::Kept))
     }),
