@@ -112,14 +112,15 @@ fn refused(programs: &Programs, host: &Host) -> Verdict {
 fn nothing_to_carve_out(programs: &Programs, host: &Host) -> Verdict {
     let fixture = fixture(host.uid)?;
     let stage = host.stage();
-    for (options, protected) in [
-        (&["--profile", "protect-vcs", "--hide", "none"][..], 0),
-        (&["--mode", "read-only", "--protect", "conf"], 1),
-        (&["--mode", "workspace-write", "--protect", "../outside/file"], 1),
+    let told = "dsh-run: --hide none: nothing is there\n";
+    for (options, protected, stderr) in [
+        (&["--profile", "protect-vcs", "--hide", "none"][..], 0, told),
+        (&["--mode", "read-only", "--protect", "conf"], 1, ""),
+        (&["--mode", "workspace-write", "--protect", "../outside/file"], 1, ""),
     ] {
         let ran = stage.run(programs, &fixture, &[options, &["--", "cat", "conf"]].concat())?;
         let mut problems = Problems::default();
-        problems.equal("stderr", ran.stderr.as_str(), "");
+        problems.equal("stderr", ran.stderr.as_str(), stderr);
         problems.equal("stdout", ran.stdout.as_str(), CONTENT);
         let facts = ran.facts()?;
         let found = [facts.hidden.len(), facts.protected.len(), facts.missing.len()];

@@ -167,7 +167,7 @@ fn what_does_not_exist(caller: &Caller) -> Outcome {
     symlink("loop", caller.path("workspace/loop"))?;
     for name in ["nothing", "no/thing", "dangling", "dangling/x", "loop", "file/x", "file/../x"] {
         for option in ["--hide", "--protect"] {
-            let (_, facts) = script(caller, &[option, name], "true")?;
+            let (_, facts) = script(caller, &["--quiet", option, name], "true")?;
             let file = option == "--protect" && name.starts_with("file/");
             let missing = [caller.path("workspace").join(name).to_string_lossy().into_owned()];
             // Protected is then what stands in the way.
@@ -178,7 +178,8 @@ fn what_does_not_exist(caller: &Caller) -> Outcome {
         }
     }
     // The command may make it.
-    let (made, _) = script(caller, &["--hide", "nothing"], "echo made >nothing; cat nothing")?;
+    let options = ["--quiet", "--hide", "nothing"];
+    let (made, _) = script(caller, &options, "echo made >nothing; cat nothing")?;
     assert_eq!(made, "made\n");
     Ok(())
 }

@@ -81,7 +81,8 @@ fn what_goes_beyond_its_base(caller: &Caller) -> Outcome {
         ("pids = 51", &["p.toml:2:8: pids = 51", "allows 50"]),
         ("scratch_size = '11%'", &["p.toml:2:16: scratch_size = 11%", "allows 10%"]),
         ("environment.clear = false", &["p.toml:2:21: clear = false", "clears the environment"]),
-        ("environment.pass = ['A', 'CI']", &["p.toml:2:26: pass = CI", "withholds it"]),
+        ("environment.pass = ['CI']", &["p.toml:2:21: pass = CI", "withholds it"]),
+        ("environment.pass = ['A']", &["p.toml:2:21: pass = A", "clears the environment"]),
     ] {
         fs::write(caller.path("p.toml"), format!("extends = './base.toml'\n{line}\n"))?;
         let says = [says, &["goes beyond ./base.toml", "can only narrow"]].concat();
@@ -190,5 +191,7 @@ fn a_file_that_the_command_could_replace(caller: &Caller) -> Outcome {
     // The persona's own directory of profiles can lie in a workspace too.
     own_profile(caller, "mine", text)?;
     let options = ["--workspace", "../home/.config", "--profile", "mine"];
+    assert_refused(caller, &mut marked(caller, options), &["holds your profiles"])?;
+    let options = ["--allow-home", "--workspace", "../home/.config", "--profile", "mine"];
     assert_refused(caller, &mut marked(caller, options), &["the profile ", "mine.toml"])
 }

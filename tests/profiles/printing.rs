@@ -62,7 +62,7 @@ fn a_profile_with_every_key(caller: &Caller) -> Outcome {
         caller,
         "base",
         "extends = 'workspace-write'\nhidden = ['~/.ssh']\nwritable = ['~/a']\npids = 900\n\
-         environment = { clear = true, drop = ['D', 'C'], set = { A = '1', 'odd key' = '2' } }\n\
+         environment = { clear = true, pass = ['P'], drop = ['D', 'C'], set = { A = '1', 'odd key' = '2' } }\n\
          [[rule]]\nwhy = 'base \"rule\"'\ncalls = ['mount', 'umount2']\nerrno = 'EPERM'\n",
     )?;
     let top = "extends = 'base'\ndescription = 'line 1\\nline 2'\nnetwork = 'off'\n\

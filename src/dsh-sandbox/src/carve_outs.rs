@@ -136,13 +136,18 @@ fn absolute(paths: &CarvedOut, roots: &Roots) -> Result<Vec<PathBuf>, RequestErr
     by_profile.chain(by_request).collect()
 }
 
-/// Refuses a place of which the sandbox has its own: a mount there would cover that, or nothing.
+/// Refuses what the sandbox has of its own, and differently: a process's directory in /proc, which is
+/// the looking one's, and the nodes of /dev.
 fn check_own(what: &'static str, path: &Path, place: &Path) -> Result<(), RequestError> {
-    let own = ["/proc", "/dev"].into_iter().find(|own| place.starts_with(own));
-    match own.filter(|_| !place.starts_with("/dev/shm")) {
-        None => Ok(()),
-        Some(own) => Err(RequestError::CoversOwn { what, path: path.to_owned(), own }),
-    }
+    let process = place.strip_prefix("/proc").ok().and_then(|rest| rest.components().next());
+    let process = process.and_then(|name| name.as_os_str().to_str()?.parse::<u32>().ok());
+    let node = place.starts_with("/dev") && !place.starts_with("/dev/shm");
+    let own = match (process, node) {
+        (Some(_), _) => "/proc",
+        (None, true) => "/dev",
+        (None, false) => return Ok(()),
+    };
+    Err(RequestError::CoversOwn { what, path: path.to_owned(), own })
 }
 
 struct Found<'a> {
