@@ -23,9 +23,11 @@ use crate::{CONFINED, for_each_user};
 pub(crate) fn cases() -> Vec<Case> {
     let kinds = KINDS.iter().flat_map(|&(name, make)| {
         for_each_user(&format!("mounted::{name}"), move |caller| {
+            // Where it is not mounted, the place can be removed.
+            let mut made = None;
             in_private(|| {
                 let mut problems = Problems::default();
-                make(caller)?.check(caller, &mut problems)?;
+                made.insert(make(caller)?).check(caller, &mut problems)?;
                 Ok(problems)
             })
         })
