@@ -1,6 +1,6 @@
 //! What only root can set up around a caller who need not be root.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::support::caller::Caller;
 
@@ -9,14 +9,10 @@ use crate::support::caller::Caller;
 pub(crate) fn shell_of_root(caller: &Caller, script: &str) -> Command {
     let id = caller.persona().id();
     let mut command = Command::new("unshare");
+    caller.place(&mut command);
     command
         .args(["--mount", "sh", "-euc", script, "sh", "setpriv"])
         .args([format!("--reuid={id}"), format!("--regid={id}"), "--clear-groups".to_owned()])
-        .arg(caller.program())
-        .env("HOME", caller.path("home"))
-        .env("LC_ALL", "C")
-        .env_remove("TMPDIR")
-        .current_dir(caller.workspace())
-        .stdin(Stdio::null());
+        .arg(caller.program());
     command
 }
