@@ -119,6 +119,9 @@ impl Stage {
             command.args(["-u", &self.uid.to_string()]);
         }
         command.arg("--");
+        // Cargo puts the target directory there: the loader would look into it, and wait, where it
+        // lies in a place that a test has made silent.
+        command.env_remove("LD_LIBRARY_PATH");
         Ok(command)
     }
 
