@@ -97,7 +97,7 @@ pub(crate) fn resolve(policy: &Policy, roots: &Roots) -> Result<CarveOuts, Reque
                 "what does not exist cannot be protected, and a command may create it: {}",
                 unprotected.join(" ")
             ),
-            remedy: "create it, empty, before the run; or look for it afterwards".to_owned(),
+            remedy: "look for it after the run, before a program outside reads it".to_owned(),
         });
     }
     result.mounts = found
@@ -209,18 +209,15 @@ impl Found<'_> {
         Ok(Some(place))
     }
 
-    /// Every name of a place, and of what is mounted below it; none lies below another.
+    /// Every name of a place, and of what is mounted below it; none lies below another. What is
+    /// mounted below another name only is not seen here, and keeps its names.
     fn names(&self, place: &Path) -> Vec<PathBuf> {
         let mounts = &self.roots.mounts;
-        let mut names = BTreeSet::new();
-        let mut pending = vec![place.to_owned()];
-        while let Some(name) = pending.pop() {
-            if names.insert(name.clone()) {
-                let others = mountinfo::other_names(mounts, &name);
-                pending.extend(others.iter().map(|other| other.path().to_owned()));
-                let below = mountinfo::points_below(mounts, &name);
-                pending.extend(below.map(|mount| mount.point.clone()));
-            }
+        let below = mountinfo::points_below(mounts, place).map(|mount| mount.point.as_path());
+        let mut names = BTreeSet::from([place.to_owned()]);
+        for one in below.chain([place]) {
+            let others = mountinfo::other_names(mounts, one);
+            names.extend(others.iter().map(|other| other.path().to_owned()));
         }
         roots::outermost(names, PathBuf::as_path)
     }

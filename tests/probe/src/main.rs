@@ -18,6 +18,7 @@ mod network;
 mod numbers;
 mod privileges;
 mod processes;
+mod survey;
 mod sys;
 
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use attempt::{Attempt, Stop, Trail};
 
 /// Every attempt, a table for each family of attacks.
-const FAMILIES: [&[Attempt]; 11] = [
+const FAMILIES: [&[Attempt]; 12] = [
     calls::ATTEMPTS,
     descriptors::ATTEMPTS,
     files::ATTEMPTS,
@@ -37,6 +38,7 @@ const FAMILIES: [&[Attempt]; 11] = [
     network::ATTEMPTS,
     privileges::ATTEMPTS,
     processes::ATTEMPTS,
+    survey::ATTEMPTS,
 ];
 
 fn main() -> ExitCode {
