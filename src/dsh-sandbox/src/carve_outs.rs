@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::RequestError;
 use crate::mountinfo::{self, OtherName};
 use crate::policy::{CarvedOut, Policy};
-use crate::roots::{self, Root, Roots};
+use crate::root::Root;
+use crate::roots::{self, Roots};
 use crate::walk::{Kind, Step, Walk, walk};
 
 /// One mount of the kind.

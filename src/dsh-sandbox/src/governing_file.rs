@@ -7,7 +7,8 @@ use crate::error::RequestError;
 use crate::mountinfo::Mount;
 use crate::policy::Policy;
 use crate::request::Request;
-use crate::roots::{self, Root};
+use crate::root::Root;
+use crate::roots;
 use crate::way::root_on_the_way;
 
 /// Refuses a file below a writable root of the request. The file need not exist yet.

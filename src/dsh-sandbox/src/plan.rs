@@ -10,7 +10,7 @@ use dsh_kernel::seccomp::Instruction;
 use serde::{Deserialize, Serialize};
 
 use crate::carve_outs::CarveOut;
-use crate::roots::Root;
+use crate::root::Root;
 use crate::seccomp_rules::{Rules, Situation};
 use crate::stdio::StdioPlan;
 

@@ -27,7 +27,8 @@ use crate::plan::{
 use crate::policy::Policy;
 use crate::process_limit::ProcessLimit;
 use crate::request::Request;
-use crate::roots::{self, Root, Roots};
+use crate::root::Root;
+use crate::roots::{self, Roots};
 use crate::seccomp_program;
 use crate::seccomp_rules::Situation;
 use crate::stdio::{self, StdioPlan};

@@ -8,36 +8,17 @@ use dsh_facts::SandboxMode;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fstat, stat};
-use serde::{Deserialize, Serialize};
 
 use crate::error::{RequestError, errno_of};
 use crate::mountinfo::{self, Mount};
 use crate::policy::Policy;
 use crate::profile::{ProfilePath, profile_directory};
 use crate::request::Request;
+use crate::root::Root;
 use crate::way::root_on_the_way;
 
 /// Places of which the sandbox has its own, so that a writable root cannot be or hold them.
 const OWN_PLACES: [&str; 5] = ["/tmp", "/dev/shm", "/dev", "/proc", "/sys"];
-
-/// A directory, known by more than its name: whoever opens it compares.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Root {
-    /// The canonical path. (An OsString: serde refuses a path that is not UTF-8.)
-    pub path: OsString,
-    /// Device of the directory.
-    pub device: u64,
-    /// Inode of the directory.
-    pub inode: u64,
-}
-
-impl Root {
-    /// The canonical path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        Path::new(&self.path)
-    }
-}
 
 /// The roots of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::mountinfo::{self, Mount, OtherName};
-use crate::roots::Root;
+use crate::root::Root;
 use crate::walk::walk;
 
 /// The first of the roots in which a name on the way lies.

@@ -16,7 +16,7 @@ use crate::layers::read_only::set_read_only;
 use crate::layers::remount;
 use crate::layers::tree::{LAYER, attach, mount_tmpfs, open_canonical};
 use crate::plan::MountPlan;
-use crate::roots::Root;
+use crate::root::Root;
 
 /// A root as a detached tree.
 pub(crate) struct ClonedRoot {
