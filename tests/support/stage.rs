@@ -119,9 +119,9 @@ impl Stage {
             command.args(["-u", &self.uid.to_string()]);
         }
         command.arg("--");
-        // Cargo puts the target directory there: the loader would look into it, and wait, where it
-        // lies in a place that a test has made silent.
-        command.env_remove("LD_LIBRARY_PATH");
+        // The loader looks into the target directory, a shell at the directory that it is told it is
+        // in: they would wait where those lie in a place that a test has made silent.
+        command.env_remove("LD_LIBRARY_PATH").env_remove("PWD").env_remove("OLDPWD");
         Ok(command)
     }
 
