@@ -46,7 +46,7 @@ pub(crate) fn world(random: &mut Random, base: &str, with_mounts: bool) -> Made 
     let base = world.base();
     grow(random, &mut world, base, 3);
     let mut stages = Vec::new();
-    let mounts = if with_mounts { random.below(4) } else { 0 };
+    let mounts = if with_mounts { random.below(6) } else { 0 };
     for _ in 0..mounts {
         let before = world.clone();
         if let Some(mounting) = mount(random, &mut world) {
@@ -88,9 +88,14 @@ fn grow(random: &mut Random, world: &mut World, directory: Place, depth: usize) 
 
 fn mount(random: &mut Random, world: &mut World) -> Option<Mounting> {
     let places = world.places();
-    let at = *random.one_of(&places)?;
+    let mounts: Vec<_> = places.iter().filter(|place| world.is_mount(**place)).collect();
+    let at = match random.one_of(&mounts) {
+        // Above another, which it may cover.
+        Some(mount) if random.percent(30) => world.up(world.up(**mount)),
+        _ => *random.one_of(&places)?,
+    };
     let is_directory = |place: Place| matches!(world.kind(place.node), Kind::Directory { .. });
-    if at == world.base() || matches!(world.kind(at.node), Kind::Link(_)) {
+    if !places[1..].contains(&at) || matches!(world.kind(at.node), Kind::Link(_)) {
         return None;
     }
     if is_directory(at) && random.percent(30) {
@@ -125,13 +130,16 @@ fn path(random: &mut Random, world: &World, from: Place) -> String {
             names.join("/")
         }
     };
-    if random.percent(15) {
-        let name = random.one_of(&NAMES).copied().unwrap_or("a");
-        path = path.replacen(name, &format!("{name}/../{name}"), 1);
+    let mut names: Vec<_> = path.split('/').map(str::to_owned).collect();
+    let at = random.below(names.len());
+    if random.percent(15) && NAMES.contains(&&*names[at]) {
+        let there_and_back = [names[at].clone(), "..".to_owned()];
+        names.splice(at..at, there_and_back);
     }
-    if random.percent(10) {
-        path = path.replacen('/', "//./", 1);
+    if random.percent(10) && at > 0 {
+        names.splice(at..at, [String::new(), ".".to_owned()]);
     }
+    path = names.join("/");
     if random.percent(5) {
         path.push('/');
     }

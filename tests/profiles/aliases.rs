@@ -11,6 +11,7 @@ tests![
     what_shows_only_a_part,
     what_is_mounted_below,
     what_a_mount_covers,
+    what_a_link_covers,
     a_protected_directory,
     a_writable_root_that_shows_a_protected_one,
     a_link_beside_the_workspace,
@@ -88,6 +89,15 @@ fn what_a_mount_covers(caller: &Caller) -> Outcome {
                   dsh --hide ../vault -- cat a/x/secret; \
                   dsh --hide a/x/secret -- bash -c 'cat b/x/secret; cat ../vault/secret'";
     mounting(caller, script, "fine\nfine\nsecret\n")
+}
+
+/// What stands in the way of a covered name can be a link that leads nowhere.
+fn what_a_link_covers(caller: &Caller) -> Outcome {
+    places(caller)?;
+    caller.make_dir("workspace/a/x")?;
+    let script = "mount --bind ../vault a/x; mount -t tmpfs none a; ln -s x a/x; \
+                  dsh --hide ../vault/secret -- mv a/x a/y; ls a";
+    mounting(caller, script, "y\n")
 }
 
 fn a_protected_directory(caller: &Caller) -> Outcome {

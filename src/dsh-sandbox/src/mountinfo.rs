@@ -10,6 +10,7 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
 use crate::error::errno_of;
+use crate::walk::open_node;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,10 +131,16 @@ pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount>
     mounts.iter().find(|mount| mount.id == id)
 }
 
-/// The mount on which a name's file lies, a symbolic link itself where it is one.
+/// The mount on which a canonical name's file lies.
 fn of_name(name: &Path) -> std::io::Result<u64> {
-    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    of_file(&open(name, flags, Mode::empty())?)
+    let file = match open_node(name) {
+        // Linux 5.6 brought openat2, and a command of ours has none.
+        Err(Errno::ENOSYS) => {
+            open(name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+        }
+        opened => opened,
+    };
+    of_file(&file?)
 }
 
 /// Whether a name leads to the mount, and not to one that covers it. Where this caller cannot tell,
@@ -141,7 +148,7 @@ fn of_name(name: &Path) -> std::io::Result<u64> {
 fn leads_to(name: &Path, mount: &Mount) -> bool {
     match of_name(name) {
         Ok(id) => id == mount.id,
-        Err(error) => !matches!(errno_of(&error), Errno::ENOENT | Errno::ENOTDIR),
+        Err(error) => !matches!(errno_of(&error), Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP),
     }
 }
 
@@ -251,7 +258,7 @@ mod tests {
     fn the_kernel_tells_the_holding_mount() {
         let mounts = read().expect("a table");
         let kind = |path| holding(&mounts, Path::new(path)).map(|mount| mount.kind.as_str());
-        assert_eq!(kind("/proc/self/status"), Some("proc"));
+        assert_eq!(kind("/proc/stat"), Some("proc"));
         assert_ne!(kind("/etc/passwd"), Some("proc"));
         assert_eq!(kind("/nonexistent"), None);
     }

@@ -2,9 +2,11 @@
 //! looked at: a symbolic link that a command may change counts as much as where it leads.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
 use crate::error::errno_of;
 
@@ -104,6 +106,18 @@ pub(crate) fn walk(path: &Path) -> Walk {
         here = node;
     }
     Walk { steps, end: here }
+}
+
+/// Opens a node by its canonical name; a symbolic link itself, where the node is one.
+///
+/// # Errors
+///
+/// `ELOOP` where a symbolic link is on the way.
+pub(crate) fn open_node(path: &Path) -> Result<OwnedFd, Errno> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(AT_FDCWD, path, how)
 }
 
 /// The names of a path in reverse; the root itself is none.

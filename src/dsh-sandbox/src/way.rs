@@ -26,13 +26,14 @@ pub(crate) fn root_on_the_way<'a>(
 fn root_of<'a>(directory: &Path, roots: &'a [Root], mounts: &[Mount]) -> Option<&'a Root> {
     let holder = |name: &Path| roots.iter().find(|root| name.starts_with(root.path()));
     holder(directory).or_else(|| {
-        // A root may hold the /proc of a system image, which stays read-only.
-        if mountinfo::holding(mounts, directory).is_some_and(Mount::is_kernel_interface) {
-            return None;
-        }
-        mountinfo::other_names(mounts, directory).iter().find_map(|other| match other {
+        let others = mountinfo::other_names(mounts, directory);
+        let found = others.iter().find_map(|other| match other {
             OtherName::Whole(name) => holder(name),
             OtherName::Part(_) => None,
-        })
+        });
+        // A root may hold the /proc of a system image, which stays read-only.
+        let is_interface =
+            || mountinfo::holding(mounts, directory).is_some_and(Mount::is_kernel_interface);
+        found.filter(|_| !is_interface())
     })
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use nix::errno::Errno;
+use nix::fcntl::renameat;
 
 use crate::args::text;
 use crate::attempt::{Attempt, Outcome, Stop, Trail};
@@ -60,12 +61,14 @@ fn read(kind: &str, path: &str) -> io::Result<String> {
     Ok(format!("{}:{}", found.dev(), found.ino()))
 }
 
+/// Moves it within its directory, which is held on to: what is moved may be on the way to it.
 fn rename(path: &str) -> io::Result<String> {
-    let moved = format!("{path}.moved");
-    fs::rename(path, &moved)?;
-    fs::rename(&moved, path).map_err(|error| {
-        eprintln!("{moved} cannot be moved back: {error}");
-        error
+    let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let directory = File::options().read(true).custom_flags(libc::O_PATH).open(directory)?;
+    let moved = format!("{name}.moved");
+    renameat(&directory, name, &directory, &*moved)?;
+    renameat(&directory, &*moved, &directory, name).inspect_err(|error| {
+        eprintln!("{path}.moved cannot be moved back: {error}");
     })?;
     Ok(ok())
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use dsh_kernel::mount::{self, Attributes, NODEV, NOEXEC, NOSUID, RDONLY, Reach};
 use dsh_kernel::mount_id;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 
@@ -18,6 +18,7 @@ use crate::error::{LayerError, Step};
 use crate::layers::read_only::set_read_only;
 use crate::layers::remount;
 use crate::layers::tree::{LAYER, mount_tmpfs};
+use crate::walk::open_node;
 
 const DIRECTORY: &str = "directory";
 const FILE: &str = "file";
@@ -117,14 +118,6 @@ fn apply_one(one: &CarveOut, masks: Option<&Masks>) -> Result<(), LayerError> {
         }
         Err(errno) => Err(LayerError::new(LAYER, "mount_setattr", errno)),
     }
-}
-
-/// Opens a node by its canonical name; a symbolic link itself, where the node is one.
-fn open_node(path: &Path) -> Result<OwnedFd, Errno> {
-    let how = OpenHow::new()
-        .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    openat2(AT_FDCWD, path, how)
 }
 
 fn put(tree: OwnedFd, place: &OwnedFd) -> Result<(), LayerError> {
