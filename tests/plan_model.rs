@@ -7,6 +7,8 @@
 
 mod support;
 
+#[path = "plan_model/carve_outs.rs"]
+mod carve_outs;
 #[path = "plan_model/compare.rs"]
 mod compare;
 #[path = "plan_model/disk.rs"]
@@ -38,7 +40,7 @@ use support::stage::Programs;
 use worker::{Order, work};
 
 /// The cases of each persona are dealt out to as many workers.
-const PARTS: u64 = 4;
+const PARTS: u64 = 8;
 
 /// As the first word, it makes the program a worker.
 const WORKER: &str = "--worker";
@@ -83,7 +85,7 @@ fn compare_plans(programs: &Programs, persona: Persona, part: u64) -> Verdict {
         seed: number("DSH_PLAN_SEED", 1),
         first: number("DSH_PLAN_FIRST", 0) + part * cases,
         cases,
-        runs: 15,
+        runs: 8,
         directory: text(&directory.path().canonicalize()?),
         dsh_run: text(&programs.dsh_run()),
         dsh_probe: text(&programs.dsh_probe()),
