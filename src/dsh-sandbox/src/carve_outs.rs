@@ -14,7 +14,8 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
-use crate::mountinfo::{self, OtherName};
+use crate::mountinfo;
+use crate::other_names::{OtherName, other_names};
 use crate::policy::{CarvedOut, Policy};
 use crate::root::Root;
 use crate::roots::{self, Roots};
@@ -217,7 +218,7 @@ impl Found<'_> {
         let below = mountinfo::points_below(mounts, place).map(|mount| mount.point.as_path());
         let mut names = BTreeSet::from([place.to_owned()]);
         for one in below.chain([place]) {
-            let others = mountinfo::other_names(mounts, one);
+            let others = other_names(mounts, one);
             names.extend(others.iter().map(|other| other.path().to_owned()));
         }
         roots::outermost(names, PathBuf::as_path)
@@ -242,7 +243,7 @@ impl Found<'_> {
                 continue;
             }
             // Out of reach by this name, but perhaps not by another.
-            for other in mountinfo::other_names(&self.roots.mounts, &step.node) {
+            for other in other_names(&self.roots.mounts, &step.node) {
                 if let OtherName::Whole(name) = other {
                     self.pin_one(&name);
                 }

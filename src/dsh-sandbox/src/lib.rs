@@ -30,6 +30,7 @@ mod init;
 mod ladder;
 mod layers;
 mod mountinfo;
+mod other_names;
 mod plan;
 mod policy;
 mod probe;

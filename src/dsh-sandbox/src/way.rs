@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::mountinfo::{self, Mount, OtherName};
+use crate::mountinfo::{self, Mount};
+use crate::other_names::{OtherName, other_names};
 use crate::root::Root;
 use crate::walk::walk;
 
@@ -26,7 +27,7 @@ pub(crate) fn root_on_the_way<'a>(
 fn root_of<'a>(directory: &Path, roots: &'a [Root], mounts: &[Mount]) -> Option<&'a Root> {
     let holder = |name: &Path| roots.iter().find(|root| name.starts_with(root.path()));
     holder(directory).or_else(|| {
-        let others = mountinfo::other_names(mounts, directory);
+        let others = other_names(mounts, directory);
         let found = others.iter().find_map(|other| match other {
             OtherName::Whole(name) => holder(name),
             OtherName::Part(_) => None,
