@@ -51,14 +51,15 @@ pub fn resolve(
     host: &Host,
     descriptors: Option<[BorrowedFd<'_>; 3]>,
 ) -> Result<Plan, SandboxError> {
-    resolve_policy(request, &Policy::of(request)?, host, descriptors)
+    resolve_policy(request, &Policy::of(request)?, host, None, descriptors)
 }
 
-/// The same, with the policy at hand.
+/// The same, with the policy at hand, and with the program that becomes the warden of a run.
 pub(crate) fn resolve_policy(
     request: &Request,
     policy: &Policy,
     host: &Host,
+    program: Option<&Path>,
     descriptors: Option<[BorrowedFd<'_>; 3]>,
 ) -> Result<Plan, SandboxError> {
     check_command(request)?;
@@ -152,6 +153,9 @@ pub(crate) fn resolve_policy(
     if request.require_full && !plan.gaps.is_empty() {
         let effects: Vec<_> = plan.gaps.iter().map(|gap| gap.effect.as_str()).collect();
         return Err(SandboxError::Partial { effects: effects.join(", ") });
+    }
+    if let Some(program) = program {
+        check_below("warden program", program, &plan.writable, &roots.mounts)?;
     }
     Ok(plan)
 }

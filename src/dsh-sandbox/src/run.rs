@@ -9,9 +9,7 @@ use nix::sys::signal::Signal;
 
 use crate::carve_outs;
 use crate::error::{RequestError, SandboxError};
-use crate::governing_file::check_below;
 use crate::host::Host;
-use crate::mountinfo;
 use crate::plan::{Plan, Workdir};
 use crate::policy::Policy;
 use crate::probe::probe;
@@ -137,11 +135,7 @@ fn attempt(
 ) -> Result<Run, SandboxError> {
     // The warden makes the world while the rest of the plan is resolved.
     let mut warden = Warden::start(program, &resolve_world(policy, host)?)?;
-    let mut plan = resolve_policy(request, policy, host, Some(descriptors))?;
-    if !plan.writable.is_empty() {
-        let mounts = mountinfo::read().unwrap_or_default();
-        check_below("warden program", program.path(), &plan.writable, &mounts)?;
-    }
+    let mut plan = resolve_policy(request, policy, host, Some(program.path()), Some(descriptors))?;
     plan.command.foreground = request.foreground;
     let id = warden.run(&plan.command, descriptors, script)?;
     let mut layers = plan.absent.clone();
