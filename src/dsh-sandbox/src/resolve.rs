@@ -98,7 +98,7 @@ pub(crate) fn resolve_policy(
     let rules = policy.rules()?;
     let filter = match &rules {
         Some(rules) => seccomp_program::compile(rules.select(&situations))
-            .map_err(|error| defect("syscalls", &error.to_string()))?,
+            .map_err(|error| defect("syscalls", &format!("seccompiler: {error}")))?,
         None => return Err(defect("syscalls", "a confined rung names no table").into()),
     };
 

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 
 use dsh_kernel::seccomp::Instruction;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch,
 };
 
-use crate::seccomp_rules::{Condition, Refusal, Selected};
+use crate::seccomp_rules::{Comparison, Condition, Refusal, Selected};
 use crate::syscalls::{AUDIT_ARCHITECTURE, NEWEST};
 
 const LOAD_WORD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
@@ -32,17 +32,6 @@ const ARCHITECTURE_CHECK: usize = 3;
 const NO_MATCH: SeccompAction = SeccompAction::Trace(0x0d54);
 /// Calls per range: few enough to walk, enough that the ranges are few.
 const RANGE: usize = 8;
-
-/// A rule set that cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CompileError {
-    /// A condition must say `is` or `not`, and `mask` only goes with `is`.
-    #[error("a condition needs `is`, with or without `mask`, or `not`")]
-    Condition,
-    /// seccompiler's word.
-    #[error("seccompiler: {0}")]
-    Backend(#[from] seccompiler::BackendError),
-}
 
 /// When a call gets one verdict.
 #[derive(Clone)]
@@ -69,7 +58,7 @@ type Calls = BTreeMap<u32, BTreeMap<Refusal, Chain>>;
 /// Compiles the calls to one program.
 pub(crate) fn compile<'a>(
     calls: impl Iterator<Item = Selected<'a>>,
-) -> Result<Vec<Instruction>, CompileError> {
+) -> Result<Vec<Instruction>, BackendError> {
     let mut by_number = Calls::new();
     for call in calls {
         let verdicts = by_number.entry(call.number).or_default();
@@ -80,7 +69,7 @@ pub(crate) fn compile<'a>(
         let Chain::When(rules) = chain else { continue };
         for alternative in &call.rule.when {
             let conditions =
-                alternative.0.iter().map(condition).collect::<Result<Vec<_>, CompileError>>()?;
+                alternative.0.iter().map(condition).collect::<Result<Vec<_>, BackendError>>()?;
             rules.push(SeccompRule::new(conditions)?);
         }
     }
@@ -102,7 +91,7 @@ pub(crate) fn compile<'a>(
 }
 
 /// All verdicts of one range of numbers, each piece falling through to the next.
-fn range_body(range: &[(u32, BTreeMap<Refusal, Chain>)]) -> Result<Vec<Instruction>, CompileError> {
+fn range_body(range: &[(u32, BTreeMap<Refusal, Chain>)]) -> Result<Vec<Instruction>, BackendError> {
     let mut by_verdict: BTreeMap<Refusal, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
     for (number, verdicts) in range {
         for (refusal, chain) in verdicts {
@@ -146,15 +135,14 @@ fn prelude() -> Vec<Instruction> {
     ]
 }
 
-fn condition(from: &Condition) -> Result<SeccompCondition, CompileError> {
-    let (operator, value) = match (from.is, from.not, from.mask) {
-        (Some(value), None, None) => (SeccompCmpOp::Eq, value),
-        (Some(value), None, Some(mask)) => (SeccompCmpOp::MaskedEq(mask), value),
-        (None, Some(value), None) => (SeccompCmpOp::Ne, value),
-        _ => return Err(CompileError::Condition),
+fn condition(from: &Condition) -> Result<SeccompCondition, BackendError> {
+    let (operator, value) = match from.comparison {
+        Comparison::Is { value, mask: None } => (SeccompCmpOp::Eq, value),
+        Comparison::Is { value, mask: Some(mask) } => (SeccompCmpOp::MaskedEq(mask), value),
+        Comparison::Not(value) => (SeccompCmpOp::Ne, value),
     };
     let width = if from.wide { SeccompCmpArgLen::Qword } else { SeccompCmpArgLen::Dword };
-    Ok(SeccompCondition::new(from.arg, width, operator, value)?)
+    SeccompCondition::new(from.arg, width, operator, value)
 }
 
 fn target() -> TargetArch {

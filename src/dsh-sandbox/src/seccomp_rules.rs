@@ -155,10 +155,12 @@ impl TryFrom<WrittenCondition> for Condition {
         if arg > 5 {
             return Err("a system call has arguments 0 to 5");
         }
-        match (is, not, mask) {
-            (Some(_), None, _) | (None, Some(_), None) => Ok(Self { arg, mask, is, not, wide }),
-            _ => Err("a condition needs `is`, with or without `mask`, or `not`"),
-        }
+        let comparison = match (is, not, mask) {
+            (Some(value), None, mask) => Comparison::Is { value, mask },
+            (None, Some(value), None) => Comparison::Not(value),
+            _ => return Err("a condition needs `is`, with or without `mask`, or `not`"),
+        };
+        Ok(Self { arg, comparison, wide })
     }
 }
 
@@ -168,14 +170,19 @@ impl TryFrom<WrittenCondition> for Condition {
 pub(crate) struct Condition {
     /// 0 to 5.
     pub(crate) arg: u8,
-    /// Compare only these bits.
-    pub(crate) mask: Option<u64>,
-    /// The value that it must have.
-    pub(crate) is: Option<u64>,
-    /// The value that it must not have.
-    pub(crate) not: Option<u64>,
+    /// What is asked of it.
+    pub(crate) comparison: Comparison,
     /// Compare all 64 bits.
     pub(crate) wide: bool,
+}
+
+/// What is asked of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// That it, or these bits of it, have this value.
+    Is { value: u64, mask: Option<u64> },
+    /// That it has not.
+    Not(u64),
 }
 
 /// One call of one rule that a run needs.
@@ -236,6 +243,15 @@ mod tests {
     fn a_rule_without_a_reason_is_refused() {
         let error = parse("[[rule]]\nerrno='EPERM'\ncalls=['mount']").expect_err("no why");
         assert!(error.message().contains("why"), "{error}");
+    }
+
+    #[test]
+    fn a_condition_that_compares_nothing_is_refused() {
+        for condition in ["", ", mask=1", ", is=1, not=1", ", not=1, mask=1"] {
+            let rule = "[[rule]]\nwhy='x'\nerrno='EPERM'\ncalls=['mount']\nwhen=";
+            let error = parse(&format!("{rule}[[{{ arg=0{condition} }}]]")).expect_err("nothing");
+            assert!(error.message().contains("needs `is`"), "{condition}: {error}");
+        }
     }
 
     #[test]

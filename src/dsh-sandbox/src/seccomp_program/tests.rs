@@ -54,8 +54,10 @@ fn expected(rules: &Rules, situations: &[Situation], number: u32, args: [u64; 6]
                 conditions.0.iter().all(|c| {
                     let arg = args[usize::from(c.arg)];
                     let arg = if c.wide { arg } else { arg & 0xffff_ffff };
-                    let arg = arg & c.mask.unwrap_or(u64::MAX);
-                    c.is.is_none_or(|value| arg == value) && c.not.is_none_or(|value| arg != value)
+                    match c.comparison {
+                        Comparison::Is { value, mask } => arg & mask.unwrap_or(u64::MAX) == value,
+                        Comparison::Not(value) => arg != value,
+                    }
                 })
             })
     };
@@ -141,10 +143,4 @@ fn other_architectures_x32_and_newer_numbers_are_enosys() {
         assert_eq!(run(&program, architecture, number, [0; 6]), enosys, "{number:#x}");
     }
     assert_eq!(run(&program, AUDIT_ARCHITECTURE, 39, [0; 6]), ALLOW);
-}
-
-#[test]
-fn a_condition_that_compares_nothing_is_refused() {
-    let nothing = Condition { arg: 0, mask: Some(1), is: None, not: None, wide: false };
-    assert!(matches!(condition(&nothing), Err(CompileError::Condition)));
 }
