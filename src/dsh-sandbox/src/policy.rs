@@ -1,6 +1,7 @@
 //! The policy of a run: the rung, narrowed by the profile, narrowed by the request.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use dsh_facts::{Network, SandboxMode};
@@ -106,35 +107,32 @@ fn check_ceiling(request: &Request, profile: &Profile) -> Result<(), RequestErro
     let wider = |option: String, allows: String| {
         Err(RequestError::WiderThanProfile { option, profile: profile.name.clone(), allows })
     };
-    if let Some(mode) = request.mode.filter(|mode| *mode > profile.mode) {
-        return wider(format!("--mode {mode}"), profile.mode.to_string());
+    let above = [
+        above("--mode", request.mode, Some(profile.mode)),
+        above("--network", request.network, profile.network),
+        above("--pids", request.pids, profile.pids),
+        above("--scratch-size", request.scratch_size, profile.scratch_size),
+    ];
+    if let Some((option, allows)) = above.into_iter().flatten().next() {
+        return wider(option, allows);
     }
-    if let (Some(asked), Some(allowed)) = (request.network, profile.network)
-        && asked > allowed
-    {
-        return wider(format!("--network {asked}"), allowed.to_string());
-    }
-    if let (Some(asked), Some(allowed)) = (request.pids, profile.pids)
-        && asked > allowed
-    {
-        return wider(format!("--pids {asked}"), allowed.to_string());
-    }
-    if let (Some(asked), Some(allowed)) = (request.scratch_size, profile.scratch_size)
-        && asked > allowed
-    {
-        return wider(format!("--scratch-size {asked}"), allowed.to_string());
-    }
-    let withheld = |name: &&OsString| {
-        name.to_str().is_none_or(|name| {
-            profile.drop.contains(name)
-                || (profile.clear_environment && !profile.pass.contains(name))
-        })
-    };
+    let withheld =
+        |name: &&OsString| name.to_str().is_none_or(|name| profile.keeps_back(name).is_some());
     if let Some(name) = request.environment.pass.iter().find(withheld) {
         let option = format!("--pass-env {}", name.to_string_lossy());
         return wider(option, "other variables only".to_owned());
     }
     Ok(())
+}
+
+/// An option with a value that is more than what is allowed, and that.
+fn above<T: PartialOrd + Display>(
+    option: &str,
+    asked: Option<T>,
+    allowed: Option<T>,
+) -> Option<(String, String)> {
+    let (asked, allowed) = asked.zip(allowed)?;
+    (asked > allowed).then(|| (format!("{option} {asked}"), allowed.to_string()))
 }
 
 /// What the widest rung cannot keep is not asked of it.

@@ -168,6 +168,14 @@ impl Profile {
         self.description.as_deref()
     }
 
+    /// Why no variable of this name can be passed where the profile holds; none where it can.
+    pub(crate) fn keeps_back(&self, name: &str) -> Option<&'static str> {
+        if self.drop.contains(name) {
+            return Some("withholds it");
+        }
+        (self.clear_environment && !self.pass.contains(name)).then_some("clears the environment")
+    }
+
     /// A rung, which states nothing beyond its mode.
     fn rung(mode: SandboxMode) -> Self {
         Self {
@@ -208,24 +216,18 @@ impl Profile {
         self.protected.extend(file.protected.into_iter().map(Spanned::into_inner));
         self.rules.extend(file.rules.into_iter().map(Spanned::into_inner));
         let environment = file.environment;
-        let cleared = self.clear_environment;
-        if let Some(clear) = environment.clear {
-            if self.clear_environment && !*clear.get_ref() {
-                return Err(level.widens(clear.span(), "clear = false", "clears the environment"));
-            }
-            self.clear_environment = *clear.get_ref();
+        let clear = environment.clear.as_ref().is_some_and(|clear| *clear.get_ref());
+        if let Some(stated) = environment.clear.filter(|_| self.clear_environment && !clear) {
+            return Err(level.widens(stated.span(), "clear = false", "clears the environment"));
         }
-        for name in environment.pass {
-            if self.drop.contains(&name.get_ref().0) {
+        for name in &environment.pass {
+            if let Some(allows) = self.keeps_back(&name.get_ref().0) {
                 let key = format!("pass = {}", name.get_ref().0);
-                return Err(level.widens(name.span(), &key, "withholds it"));
+                return Err(level.widens(name.span(), &key, allows));
             }
-            if cleared && !self.pass.contains(&name.get_ref().0) {
-                let key = format!("pass = {}", name.get_ref().0);
-                return Err(level.widens(name.span(), &key, "clears the environment"));
-            }
-            self.pass.insert(name.into_inner().0);
         }
+        self.clear_environment |= clear;
+        self.pass.extend(environment.pass.into_iter().map(|name| name.into_inner().0));
         self.drop.extend(environment.drop.into_iter().map(|name| name.0));
         self.pass.retain(|name| !self.drop.contains(name));
         self.set.extend(environment.set.into_iter().map(|(name, value)| (name.0, value.0)));
