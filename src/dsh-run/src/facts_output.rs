@@ -146,11 +146,10 @@ impl FactsFile {
             remedy: "name a regular file in a directory that can be written, or use --facts-fd",
         };
         if let Ok(existing) = path.symlink_metadata() {
-            let kind = existing.file_type();
-            if kind.is_dir() {
+            if existing.is_dir() {
                 return Err(failed(Errno::EISDIR));
             }
-            if leads_to_no_file(path) || !(kind.is_file() || kind.is_symlink()) {
+            if leads_to_no_file(path) {
                 // Replacing a device, or a link such as /dev/stdout, by rename is not what anybody
                 // means.
                 return Err(failed(Errno::EINVAL));

@@ -203,9 +203,10 @@ impl Found<'_> {
                 self.pin(&walk(&name), &name);
                 self.add(name, Treatment::Protected);
             } else {
-                let within = self.roots.writable.iter().map(|root| root.path().to_owned());
-                let within: Vec<_> = within.filter(|root| root.starts_with(&name)).collect();
-                within.into_iter().for_each(|root| self.add(root, Treatment::Protected));
+                let roots = self.roots;
+                for root in roots.writable.iter().filter(|root| root.path().starts_with(&name)) {
+                    self.add(root.path().to_owned(), Treatment::Protected);
+                }
             }
         }
         Ok(Some(place))

@@ -138,9 +138,9 @@ pub(crate) fn list(coverage: &Coverage) -> Vec<Effect> {
     effects
 }
 
-/// The effects that nothing governs.
-pub(crate) fn gaps(coverage: &Coverage) -> Vec<Gap> {
-    list(coverage).into_iter().filter_map(|effect| effect.gap).map(|(_, gap)| gap).collect()
+/// Those of the effects that nothing governs.
+pub(crate) fn gaps(effects: &[Effect]) -> Vec<Gap> {
+    effects.iter().filter_map(|effect| effect.gap.as_ref()).map(|(_, gap)| gap.clone()).collect()
 }
 
 /// What is to be said where nothing governs an effect.

@@ -93,11 +93,7 @@ fn mode_report(
     let limit = ProcessLimit::of(host, &row, rung.pids);
     let coverage = Coverage::of(host, &row, mode, rung.network, &limit, &writable);
     let effects = effects::list(&coverage);
-    let gaps: Vec<_> = effects
-        .iter()
-        .filter_map(|effect| effect.gap.as_ref())
-        .map(|(_, gap)| gap.clone())
-        .collect();
+    let gaps = effects::gaps(&effects);
     Ok(ModeReport {
         level: if gaps.is_empty() { ModeLevel::Full } else { ModeLevel::Partial },
         network: Some(if row.private_network { rung.network } else { Network::Off }),

@@ -141,7 +141,7 @@ pub(crate) fn resolve_policy(
         workspace: roots.workspace,
         writable: roots.writable,
         absent: row.absent,
-        gaps: effects::gaps(&coverage).into_iter().chain(carve_outs.gaps).collect(),
+        gaps: [effects::gaps(&effects::list(&coverage)), carve_outs.gaps].concat(),
         environment_dropped: environment.dropped,
         profile: request.profile.as_ref().map(|profile| profile.name.clone()),
         hidden: carve_outs.hidden,
