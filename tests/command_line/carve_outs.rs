@@ -116,6 +116,16 @@ fn a_hidden_path_that_is_not_there_is_told(caller: &Caller) -> Outcome {
     let ended = finish(&mut caller.dsh_run(["--hide", "/etc/shadoww", "--", "true"]))?;
     assert_eq!(ended.stderr, "dsh-run: --hide /etc/shadoww: nothing is there\n");
     assert_eq!(ended.status.code(), Some(0));
+    for (name, told) in [("./none", true), ("none", true), ("../none", true), ("there", false)] {
+        caller.make_file("workspace/there", "")?;
+        let ended = finish(&mut caller.dsh_run(["--hide", name, "--", "true"]))?;
+        let line = format!("dsh-run: --hide {name}: nothing is there\n");
+        assert_eq!(ended.stderr, if told { &*line } else { "" });
+    }
+    // What only the profile names is in the facts alone, whatever the end of a name on the line.
+    caller.make_file("profile.toml", "extends = 'read-only'\nhidden = ['deep/there']\n")?;
+    let options = ["--profile", "../profile.toml", "--hide", "there", "--", "true"];
+    assert_eq!(finish(&mut caller.dsh_run(options))?.stderr, "");
     let options = ["--quiet", "--hide", "/etc/shadoww", "--", "true"];
     assert_eq!(finish(&mut caller.dsh_run(options))?.stderr, "");
     Ok(())

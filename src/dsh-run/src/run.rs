@@ -1,6 +1,7 @@
 //! Running a command: the request, the facts, the exit status.
 
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use dsh_facts::{Exit, Facts};
 use dsh_sandbox::{Plan, Request, Run, WardenProgram, lost, ran, refused};
@@ -79,8 +80,12 @@ fn start_and_supervise(
 /// A path on the command line that is not there is more often a slip than meant.
 fn tell_missing(request: &Request, plan: &Plan) {
     use std::io::Write;
+    let is_missing = |path: &&PathBuf| {
+        // As a relative path is resolved: from the current directory.
+        std::path::absolute(path).is_ok_and(|path| plan.missing.contains(&path))
+    };
     for (option, paths) in [("--hide", &request.hidden), ("--protect", &request.protected)] {
-        for path in paths.iter().filter(|path| plan.missing.iter().any(|one| one.ends_with(path))) {
+        for path in paths.iter().filter(is_missing) {
             let path = crate::error::one_line(&path.to_string_lossy());
             let _ = writeln!(std::io::stderr(), "dsh-run: {option} {path}: nothing is there");
         }
