@@ -37,6 +37,9 @@ pub enum Layer {
     Descriptors,
     /// Resource limits.
     Limits,
+    /// A supervisor that decides about unix sockets, sees what is refused, and refuses what the
+    /// filter hands to it: seccomp_unotify(2).
+    Observer,
 }
 
 impl Layer {
@@ -56,6 +59,7 @@ impl Layer {
             Self::Seccomp => "seccomp",
             Self::Descriptors => "descriptors",
             Self::Limits => "limits",
+            Self::Observer => "observer",
         }
     }
 }

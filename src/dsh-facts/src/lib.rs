@@ -8,17 +8,21 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod denial;
 mod enforcement;
 mod host_report;
 mod mode;
 mod network;
+mod observe;
 mod run;
 
 pub use bytes::{base64_if_not_utf8, text};
+pub use denial::{Access, DENIALS_MAX, Denial};
 pub use enforcement::{Enforcement, Gap, Layer, LayerFact, Level, State};
 pub use host_report::{Cause, EffectReport, HostReport, ModeLevel, ModeReport, StepReport};
 pub use mode::{SandboxMode, UnknownMode};
 pub use network::{Network, UnknownNetwork};
+pub use observe::{Observe, UnknownObserve};
 pub use run::{
     DenialSource, ErrorCode, Event, Exit, Facts, Outcome, RunError, StdioGrant, VERSION,
 };

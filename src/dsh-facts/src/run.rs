@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Enforcement, Layer, Network, SandboxMode};
+use crate::{Denial, Enforcement, Layer, Network, Observe, SandboxMode};
 
 /// The version of the shape. It only grows.
 pub const VERSION: u32 = 1;
@@ -51,6 +51,15 @@ pub struct Facts {
     pub denied: Option<bool>,
     /// Where `denied` comes from.
     pub denial_source: DenialSource,
+    /// What was watched; null where nothing was.
+    #[serde(default)]
+    pub observe: Option<Observe>,
+    /// What was denied, whether or not the command failed; the first of each kind first.
+    #[serde(default)]
+    pub denials: Vec<Denial>,
+    /// Denials of further kinds than are listed.
+    #[serde(default)]
+    pub denials_dropped: u64,
     /// Names of the environment variables that were withheld from the command.
     pub env_dropped: Vec<String>,
     /// Host files that the caller handed to the command as standard output or error.
@@ -121,6 +130,8 @@ pub struct Exit {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DenialSource {
+    /// From the kernel, which told the observer what the command called.
+    Observed,
     /// They are not.
     Unavailable,
 }
@@ -155,6 +166,8 @@ pub enum Event {
         /// How complete the enforcement is.
         enforcement: Option<Enforcement>,
     },
+    /// Something was denied for the first time. The last line has the counts.
+    Denial(Denial),
     /// The command has ended: everything known.
     Exit(Box<Facts>),
     /// The command did not run: everything known.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dsh_facts::{Network, SandboxMode};
+use dsh_facts::{Network, Observe, SandboxMode};
 use dsh_sandbox::{EnvironmentRequest, Profile, Request, ScratchSize};
 
 use crate::error::Error;
@@ -111,6 +111,12 @@ pub(crate) struct RunOptions {
     /// off, loopback or host [default: the mode's]
     #[arg(long, value_name = "NETWORK")]
     network: Option<Network>,
+    /// A unix socket of the host's that the command may connect to; repeatable
+    #[arg(long, value_name = "PATH")]
+    socket: Vec<PathBuf>,
+    /// What is watched for denials: all, paths, sockets or off [default: the mode's]
+    #[arg(long, value_name = "LEVEL")]
+    observe: Option<Observe>,
     /// Where the command starts, by its name inside [default: the current directory]
     #[arg(long, value_name = "DIR")]
     workdir: Option<PathBuf>,
@@ -144,6 +150,9 @@ pub(crate) struct RunOptions {
     /// Start from an empty environment
     #[arg(long)]
     clear_env: bool,
+    /// Say what was denied to a command that failed, even where standard error is no terminal
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) summary: bool,
     /// Say nothing of our own once the command runs
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -192,6 +201,8 @@ impl RunOptions {
             writable: self.writable.clone(),
             allow_home: self.allow_home,
             network: self.network,
+            sockets: self.socket.clone(),
+            observe: self.observe,
             workdir: self.workdir.clone(),
             pids: self.pids,
             scratch_size: self.scratch_size,

@@ -41,6 +41,9 @@ pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
         // Nothing is denied where nothing is confined, and nothing is seen without an observer.
         denied: (!plan.mode.confines()).then_some(false),
         denial_source: DenialSource::Unavailable,
+        observe: None,
+        denials: Vec::new(),
+        denials_dropped: 0,
         env_dropped: plan.environment_dropped.iter().map(text).collect(),
         stdio: plan
             .command
@@ -85,6 +88,9 @@ pub fn refused(request: &Request, error: RunError) -> Facts {
         exit: None,
         denied: None,
         denial_source: DenialSource::Unavailable,
+        observe: None,
+        denials: Vec::new(),
+        denials_dropped: 0,
         env_dropped: Vec::new(),
         stdio: Vec::new(),
     }

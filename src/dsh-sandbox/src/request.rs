@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use dsh_facts::{Network, SandboxMode};
+use dsh_facts::{Network, Observe, SandboxMode};
 
 use crate::profile::Profile;
 use crate::scratch_size::ScratchSize;
@@ -27,6 +27,10 @@ pub struct Request {
     pub allow_home: bool,
     /// The network; the rung's own when absent.
     pub network: Option<Network>,
+    /// Unix sockets that the command may connect to, besides those of its own.
+    pub sockets: Vec<PathBuf>,
+    /// What is watched for denials; the rung's own when absent.
+    pub observe: Option<Observe>,
     /// The directory that the command starts in, by its name inside the sandbox; the current
     /// directory itself when absent.
     pub workdir: Option<PathBuf>,
