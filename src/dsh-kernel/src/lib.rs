@@ -3,11 +3,15 @@
 //! All unsafe code of dsh lives here. A wrapper makes one call, knows no policy, and returns the
 //! kernel's errno untouched.
 
+pub mod access;
+pub mod connection;
 pub mod descriptors;
 pub mod landlock;
 pub mod loopback;
+pub mod metadata;
 pub mod mount;
-pub mod mount_id;
+pub mod node;
+pub mod notification;
 pub mod pidfd;
 pub mod process;
 pub mod refusal;

@@ -36,3 +36,18 @@ pub fn send_signal(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<()> {
     })
     .map(drop)
 }
+
+/// A copy of the process's descriptor `number`, close-on-exec: pidfd_getfd(2) (Linux 5.6).
+///
+/// # Errors
+///
+/// `EBADF` when nothing is open under it; `EPERM` when we may not trace the process; `ESRCH` when
+/// it is gone.
+pub fn copy_descriptor(pidfd: BorrowedFd<'_>, number: i32) -> Result<OwnedFd> {
+    // SAFETY: the call takes three integers.
+    let fd = super::descriptor(unsafe {
+        libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), number, 0)
+    })?;
+    // SAFETY: the kernel has just returned this descriptor to us; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

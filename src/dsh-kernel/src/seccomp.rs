@@ -1,5 +1,6 @@
 //! Loading a seccomp filter.
 
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::raw::c_ushort;
 
 use nix::Result;
@@ -28,14 +29,37 @@ pub struct Instruction {
 /// checker refuses; `ENOSYS` or `EINVAL` on a kernel without seccomp filters; `EMSGSIZE` here for
 /// more instructions than the kernel takes.
 pub fn load(program: &[Instruction]) -> Result<()> {
+    install(program, 0).map(drop)
+}
+
+/// The same, and a descriptor on which the calls arrive that the filter answers with
+/// `SECCOMP_RET_USER_NOTIF` (Linux 5.0). Once such a call has been received only a fatal signal
+/// takes its caller away from it (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`), where the kernel can
+/// do that (Linux 5.19).
+///
+/// # Errors
+///
+/// `EBUSY` when a filter on this thread has a listener already; otherwise as [`load`].
+pub fn load_with_listener(program: &[Instruction]) -> Result<OwnedFd> {
+    let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let descriptor = match install(program, listener | killable) {
+        Err(Errno::EINVAL) => install(program, listener)?,
+        other => other?,
+    };
+    let descriptor = libc::c_int::try_from(descriptor).map_err(|_| Errno::EOVERFLOW)?;
+    // SAFETY: the kernel has just returned this descriptor to us; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn install(program: &[Instruction], flags: libc::c_ulong) -> Result<libc::c_long> {
     let len = c_ushort::try_from(program.len()).map_err(|_| Errno::EMSGSIZE)?;
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut().cast() };
     // SAFETY: `program` points to `len` instructions whose layout is that of sock_filter (tested
     // below); the kernel copies them and writes nothing.
     super::checked(unsafe {
-        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0_usize, &raw const program)
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
     })
-    .map(drop)
 }
 
 /// Whether the running kernel can refuse calls with an errno of our choice
@@ -45,7 +69,19 @@ pub fn load(program: &[Instruction]) -> Result<()> {
 ///
 /// `ENOSYS` without seccomp; `EOPNOTSUPP` when the action is unknown.
 pub fn errno_action_available() -> Result<()> {
-    let action: u32 = libc::SECCOMP_RET_ERRNO;
+    action_available(libc::SECCOMP_RET_ERRNO)
+}
+
+/// Whether it can hand calls to a supervisor (Linux 5.0).
+///
+/// # Errors
+///
+/// As [`errno_action_available`].
+pub fn listener_available() -> Result<()> {
+    action_available(libc::SECCOMP_RET_USER_NOTIF)
+}
+
+fn action_available(action: u32) -> Result<()> {
     // SAFETY: the kernel reads one u32, which outlives the call.
     super::checked(unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0_usize, &raw const action)

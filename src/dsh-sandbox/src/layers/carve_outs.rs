@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use dsh_kernel::mount::{self, Attributes, NODEV, NOEXEC, NOSUID, RDONLY, Reach};
-use dsh_kernel::mount_id;
+use dsh_kernel::node;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::mount::MsFlags;
@@ -69,7 +69,7 @@ impl Applied {
     /// renames over what is below it, or removes that. Nothing is opened for it.
     pub(crate) fn uncovered(self) -> Vec<OsString> {
         let gone = |(path, number): &(OsString, u64)| {
-            mount_id::of_name(Path::new(path)).is_ok_and(|now| now != *number)
+            node::of_name(Path::new(path)).is_ok_and(|now| now.mount != *number)
         };
         self.places.into_iter().filter(gone).map(|(path, _)| path).collect()
     }
@@ -83,7 +83,7 @@ pub(crate) fn apply(carve_outs: &[CarveOut], masks: Option<&Masks>) -> Result<Ap
     }
     for one in carve_outs.iter().filter(|one| one.treatment > Treatment::Pinned) {
         // Below Linux 5.8 the number cannot be had.
-        if let Ok(number) = mount_id::of_name(Path::new(&one.path)) {
+        if let Ok(node::Node { mount: number, .. }) = node::of_name(Path::new(&one.path)) {
             applied.places.push((one.path.clone(), number));
         }
     }
