@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use dsh_facts::text;
+use dsh_facts::{Observe, text};
 use dsh_sandbox::{Plan, WardenProgram, probe, refused_calls, resolve};
 use serde_json::json;
 
@@ -48,6 +48,7 @@ fn as_json(plan: &Plan) -> serde_json::Value {
         "missing": texts(&plan.missing),
         "scratch_size": scratch_size(plan),
         "network": plan.network,
+        "observe": observe(plan),
         "layers": layers(plan),
         "gaps": plan.gaps,
         "env_dropped": plan.environment_dropped.iter().map(text).collect::<Vec<_>>(),
@@ -80,6 +81,9 @@ fn as_text(plan: &Plan) -> String {
         }
     }
     line("network", plan.network.to_string());
+    if let Some(level) = observe(plan) {
+        line("observed", level.to_string());
+    }
     if let Some(size) = scratch_size(plan) {
         line("scratch", size.to_owned());
     }
@@ -106,6 +110,11 @@ fn scratch_size(plan: &Plan) -> Option<&str> {
     plan.command.mounts.as_ref().map(|mounts| mounts.scratch_size.as_str())
 }
 
+fn observe(plan: &Plan) -> Option<Observe> {
+    let confinement = plan.command.confinement.as_ref();
+    confinement.and_then(|one| one.observer.as_ref()).map(|observer| observer.level)
+}
+
 fn writable(plan: &Plan) -> Vec<String> {
     if !plan.mode.confines() {
         return vec!["/".to_owned()];
@@ -128,6 +137,7 @@ fn layers(plan: &Plan) -> Vec<&'static str> {
         (confinement.is_some_and(|one| one.landlock.is_some()), "landlock"),
         (confinement.is_some(), "descriptors"),
         (confinement.is_some(), "seccomp"),
+        (confinement.is_some_and(|one| one.observer.is_some()), "observer"),
     ]
     .into_iter()
     .filter_map(|(used, name)| used.then_some(name))

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use dsh_facts::{Event, Facts, VERSION};
+use dsh_facts::{Denial, Event, Facts, VERSION};
 use dsh_sandbox::{Plan, Request, RequestError, SandboxError, check_governing_file, enforcement};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, open, openat, renameat};
@@ -73,6 +73,13 @@ impl FactsOutput {
                 enforcement: enforcement(plan, layers),
             };
             line(stream, &event);
+        }
+    }
+
+    /// Something was denied for the first time.
+    pub(crate) fn denied(&mut self, denial: &Denial) {
+        if let Self::Stream(stream) = self {
+            line(stream, &Event::Denial(denial.clone()));
         }
     }
 

@@ -18,6 +18,7 @@ mod profiles;
 mod run;
 mod schema;
 mod script;
+mod summary;
 mod supervise;
 mod terminal;
 mod units;

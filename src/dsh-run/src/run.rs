@@ -10,6 +10,7 @@ use crate::arguments::RunOptions;
 use crate::error::{Error, describe};
 use crate::facts_output::FactsOutput;
 use crate::script;
+use crate::summary;
 use crate::supervise::{End, supervise, watch_signals};
 use crate::terminal::Terminal;
 
@@ -58,11 +59,11 @@ fn start_and_supervise(
         if !options.quiet {
             tell_missing(request, run.plan());
         }
-        let end = supervise(&mut run, options, &signals, terminal.as_mut());
+        let end = supervise(&mut run, options, &signals, terminal.as_mut(), facts);
         if let Err(Error::Sandbox(cause)) = &end {
             // It ran, so what follows must not say that it was refused.
             let facts = std::mem::replace(facts, FactsOutput::None);
-            facts.ended(lost(run.plan(), run.layers(), cause))?;
+            facts.ended(lost(run.plan(), run.layers(), run.denials(), cause))?;
         }
         Ok((run, end?))
     });
@@ -74,7 +75,9 @@ fn start_and_supervise(
     }
     let (run, end) = end?;
     explain_not_executed(request, &end, options.quiet);
-    Ok((status(&end.exit), ran(run.plan(), run.layers(), end.exit)))
+    let facts = ran(run.plan(), run.layers(), run.denials(), end.exit);
+    summary::print(&facts, options);
+    Ok((status(&end.exit), facts))
 }
 
 /// A path on the command line that is not there is more often a slip than meant.

@@ -12,6 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::arguments::RunOptions;
 use crate::error::{Error, system};
+use crate::facts_output::FactsOutput;
 use crate::terminal::{Terminal, raised_by_changes};
 
 /// The signals that go on to the command's group.
@@ -52,6 +53,7 @@ pub(crate) fn supervise(
     options: &RunOptions,
     signals: &SignalFd,
     mut terminal: Option<&mut Terminal>,
+    facts: &mut FactsOutput,
 ) -> Result<End, Error> {
     let mut deadlines = Deadlines {
         ask: options.timeout.map(|timeout| Instant::now() + timeout),
@@ -79,6 +81,9 @@ pub(crate) fn supervise(
             }
         }
         if news && let Some(event) = run.next(Some(Duration::ZERO))? {
+            if let (Event::Denied(_), Some(denial)) = (&event, run.denials().listed.last()) {
+                facts.denied(denial);
+            }
             if let Event::Stopped(signal) = event {
                 // Without a terminal nobody would continue us, and a time limit must go on.
                 if let Some(terminal) = terminal.as_deref() {

@@ -55,9 +55,11 @@ pub(crate) fn resume(handed: HandedOver) -> ! {
 fn finish(plan: &CommandPlan, script: Option<&OwnedFd>, status: BorrowedFd<'_>) -> ! {
     match prepare(plan, script) {
         Err(error) => report(status, &Event::Failed(error)),
-        Ok(layers) => {
+        Ok((layers, listener)) => {
             // The warden puts in the pid as it sees it, from the message's credentials.
-            report(status, &Event::Confined { pid: 0, layers });
+            let event = Event::Confined { pid: 0, layers };
+            let listener: Vec<BorrowedFd<'_>> = listener.iter().map(AsFd::as_fd).collect();
+            let _ = protocol::send(status, &event, &listener);
             if let Some((program, arguments)) = plan.command.split_first() {
                 let error = Command::new(program)
                     .args(arguments)
@@ -76,7 +78,10 @@ fn report(status: BorrowedFd<'_>, event: &Event) {
     let _ = protocol::send(status, event, &[]);
 }
 
-fn prepare(plan: &CommandPlan, script: Option<&OwnedFd>) -> Result<Vec<Applied>, LayerError> {
+/// The layers that are on, and where the observer's calls arrive.
+type Prepared = (Vec<Applied>, Option<OwnedFd>);
+
+fn prepare(plan: &CommandPlan, script: Option<&OwnedFd>) -> Result<Prepared, LayerError> {
     let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     own_process_group(plan.foreground.then(|| input.as_fd()))?;
     let mut layers = Vec::new();
@@ -99,12 +104,21 @@ fn prepare(plan: &CommandPlan, script: Option<&OwnedFd>) -> Result<Vec<Applied>,
     }
     layers.push(enforce(Layer::Descriptors, || descriptors::close_rest_on_exec(script))?);
     dsh_kernel::signals::reset().step(Layer::Descriptors, "reset signals")?;
-    if let Some(confinement) = &plan.confinement {
-        layers.push(enforce(Layer::Seccomp, || seccomp::load(&confinement.filter))?);
-    } else {
-        layers.clear();
+    let mut listener = None;
+    match &plan.confinement {
+        Some(Confinement { filter, observer: None, .. }) => {
+            layers.push(enforce(Layer::Seccomp, || seccomp::load(filter))?);
+        }
+        Some(Confinement { filter, .. }) => {
+            layers.push(enforce(Layer::Seccomp, || {
+                listener = Some(seccomp::load_with_listener(filter)?);
+                Ok(())
+            })?);
+            layers.push(Applied::plainly(Layer::Observer));
+        }
+        None => layers.clear(),
     }
-    Ok(layers)
+    Ok((layers, listener))
 }
 
 fn confine(

@@ -25,6 +25,8 @@ pub(crate) struct Coverage {
     pub(crate) lock_by_sysctl: bool,
     /// Landlock's ABI; 0 without.
     pub(crate) landlock: u32,
+    /// Whether there is an observer.
+    pub(crate) observer: bool,
     pub(crate) wanted_network: Network,
     /// What limits the number of processes; none where no limit is asked for. Else the step that
     /// would, and why none does.
@@ -43,6 +45,7 @@ impl Coverage {
         mode: SandboxMode,
         wanted_network: Network,
         limit: &ProcessLimit,
+        observer: bool,
         writable: &[&Path],
     ) -> Self {
         Self {
@@ -54,6 +57,7 @@ impl Coverage {
             private_network: row.private_network,
             lock_by_sysctl: row.lock_by_sysctl,
             landlock: row.landlock.unwrap_or(0),
+            observer,
             wanted_network,
             process_limit: limit.standing(),
             kernel: evidence::kernel_release(),

@@ -43,19 +43,17 @@ pub(crate) fn list(coverage: &Coverage) -> Vec<Effect> {
     if c.mode == SandboxMode::WorkspaceWrite {
         effects.push(governed("workspace", [mount, landlock(1)]));
     }
-    effects.push(effect("unix_sockets", [landlock(RESOLVE_UNIX)], || Missing {
-        step: Layer::Landlock,
-        reason: "a command can connect to the host's pathname unix sockets (D-Bus, docker, \
-                 agents): Landlock decides that from ABI 9 on",
-        remedy: c.newer_landlock("7.1")
-            + ", or services whose sockets the caller's user id may not open",
-    }));
+    // Without either the filter refuses to make unix sockets at all.
+    let observer = layer(c.observer, Layer::Observer);
+    let decided = landlock(RESOLVE_UNIX).or(observer).or(always(Layer::Seccomp));
+    effects.push(governed("unix_sockets", [decided]));
     let by_host = (c.others_read_only && !c.own_mounts).then_some(HOST);
     let refused = layer(!c.own_mounts && c.mode == SandboxMode::ReadOnly, Layer::Seccomp);
-    effects.push(effect("metadata", [mount, by_host, refused], || Missing {
+    effects.push(effect("metadata", [mount, by_host, refused, observer], || Missing {
         step: Layer::Mount,
         reason: "Landlock does not govern modes, owners, times and extended attributes, and there \
-                 is no read-only mount: a command can change those of any file of the caller's",
+                 is neither a read-only mount nor an observer: a command can change those of any \
+                 file of the caller's",
         remedy: c.remedy(Layer::Mount),
     }));
     effects.push(effect("truncate", [mount, landlock(TRUNCATE)], || Missing {

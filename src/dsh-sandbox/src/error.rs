@@ -47,6 +47,8 @@ impl LayerError {
                 | Errno::ENOENT
                 | Errno::E2BIG
                 | Errno::ENODEV
+                // A second listener, seccomp(2).
+                | Errno::EBUSY
         )
     }
 }

@@ -8,6 +8,7 @@ use dsh_facts::{
 };
 use nix::errno::Errno;
 
+use crate::denied::Denials;
 use crate::error::{LayerError, SandboxError, errno_name};
 use crate::plan::Plan;
 use crate::policy::Policy;
@@ -22,7 +23,9 @@ pub fn enforcement(plan: &Plan, layers: &[LayerFact]) -> Option<Enforcement> {
 
 /// The facts of a command that ran.
 #[must_use]
-pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
+pub fn ran(plan: &Plan, layers: &[LayerFact], denials: &Denials, exit: Exit) -> Facts {
+    let observer = plan.command.confinement.as_ref().and_then(|one| one.observer.as_ref());
+    let failed = exit.code != Some(0);
     Facts {
         version: VERSION,
         outcome: Outcome::Ran,
@@ -39,11 +42,18 @@ pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
         enforcement: enforcement(plan, layers),
         exit: Some(exit),
         // Nothing is denied where nothing is confined, and nothing is seen without an observer.
-        denied: (!plan.mode.confines()).then_some(false),
-        denial_source: DenialSource::Unavailable,
-        observe: None,
-        denials: Vec::new(),
-        denials_dropped: 0,
+        denied: match (plan.mode.confines(), observer) {
+            (false, _) => Some(false),
+            (true, None) => None,
+            (true, Some(_)) => Some(failed && !denials.listed.is_empty()),
+        },
+        denial_source: match observer {
+            Some(_) => DenialSource::Observed,
+            None => DenialSource::Unavailable,
+        },
+        observe: observer.map(|observer| observer.level),
+        denials: denials.listed.clone(),
+        denials_dropped: denials.dropped,
         env_dropped: plan.environment_dropped.iter().map(text).collect(),
         stdio: plan
             .command
@@ -61,9 +71,9 @@ pub fn ran(plan: &Plan, layers: &[LayerFact], exit: Exit) -> Facts {
 /// The facts of a command that ran, and of which nothing is known since its own processes, or those
 /// of the sandbox around it, failed. All of them are gone.
 #[must_use]
-pub fn lost(plan: &Plan, layers: &[LayerFact], error: &SandboxError) -> Facts {
+pub fn lost(plan: &Plan, layers: &[LayerFact], denials: &Denials, error: &SandboxError) -> Facts {
     let exit = Exit { started: true, code: None, signal: None, timed_out: false, aborted: false };
-    Facts { error: Some(run_error(error)), ..ran(plan, layers, exit) }
+    Facts { error: Some(run_error(error)), ..ran(plan, layers, denials, exit) }
 }
 
 /// The facts of a command that did not run.

@@ -1,5 +1,7 @@
 //! What the host offers, step by step, and who is asking.
 
+use std::path::Path;
+
 use caps::{CapSet, Capability};
 use dsh_facts::Layer;
 use nix::unistd::{getegid, geteuid};
@@ -106,11 +108,13 @@ pub struct Host {
     pub landlock: Result<u32, LayerError>,
     /// seccomp filters.
     pub seccomp: Result<(), LayerError>,
+    /// A listener for what a filter hands over, and the calls with which it is served.
+    pub observer: Result<(), LayerError>,
 }
 
 impl Host {
     /// The steps, in the order in which they build on each other.
-    pub(crate) const STEPS: [Layer; 8] = [
+    pub(crate) const STEPS: [Layer; 9] = [
         Layer::UserNamespace,
         Layer::Mount,
         Layer::PidNamespace,
@@ -119,6 +123,7 @@ impl Host {
         Layer::NamespaceLock,
         Layer::Landlock,
         Layer::Seccomp,
+        Layer::Observer,
     ];
 
     /// How the host refuses a step; none where it offers it.
@@ -132,6 +137,7 @@ impl Host {
             Layer::NamespaceLock => self.namespace_lock.as_ref().err(),
             Layer::Landlock => self.landlock.as_ref().err(),
             Layer::Seccomp => self.seccomp.as_ref().err(),
+            Layer::Observer => self.observer.as_ref().err(),
             // What the rest takes, no host refuses.
             _ => None,
         }
@@ -158,10 +164,18 @@ impl Host {
             namespace_lock: user_namespace.clone(),
             landlock: dsh_kernel::landlock::abi().step(Layer::Landlock, "landlock_create_ruleset"),
             seccomp: dsh_kernel::seccomp::errno_action_available().step(Layer::Seccomp, "seccomp"),
+            observer: observer(),
             user_namespace,
             caller,
         }
     }
+}
+
+/// What an observer needs of the kernel: notifications (Linux 5.0), descriptors of other processes
+/// (5.6) and the mounts of open files (5.8).
+fn observer() -> Result<(), LayerError> {
+    dsh_kernel::seccomp::listener_available().step(Layer::Observer, "seccomp")?;
+    dsh_kernel::node::of_name(Path::new("/")).map(drop).step(Layer::Observer, "statx")
 }
 
 #[cfg(test)]

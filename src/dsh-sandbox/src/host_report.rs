@@ -91,7 +91,7 @@ fn mode_report(
     let writable: Vec<&Path> =
         workspace.into_iter().filter(|_| mode == SandboxMode::WorkspaceWrite).collect();
     let limit = ProcessLimit::of(host, &row, rung.pids);
-    let coverage = Coverage::of(host, &row, mode, rung.network, &limit, &writable);
+    let coverage = Coverage::of(host, &row, mode, rung.network, &limit, row.observer, &writable);
     let effects = effects::list(&coverage);
     let gaps = effects::gaps(&effects);
     Ok(ModeReport {

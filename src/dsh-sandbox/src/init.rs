@@ -9,6 +9,7 @@ use std::path::Path;
 use dsh_facts::{Layer, State};
 use dsh_kernel::process::{Fork, exit_now, fork};
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::CloneFlags;
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name, set_pdeathsig};
@@ -140,6 +141,26 @@ fn enter_workdir(workdir: &Workdir) -> Result<(), Errno> {
     }
 }
 
+/// What an observer needs in order to see what the command sees: the root, the mount namespace and
+/// the pid namespace. Nobody outside may ask for those of a process that cannot be dumped.
+fn ways_in(plan: &CommandPlan) -> Result<Vec<OwnedFd>, LayerError> {
+    let observed = plan.confinement.as_ref().is_some_and(|one| one.observer.is_some());
+    let mut ways = Vec::new();
+    let mut add = |path: &str, flags: OFlag| {
+        let opened = open(path, flags | OFlag::O_CLOEXEC, Mode::empty());
+        ways.push(opened.step(Layer::Observer, "open").map_err(|error| error.at(path))?);
+        Ok(())
+    };
+    if observed && plan.mounts.is_some() {
+        add("/", OFlag::O_PATH | OFlag::O_DIRECTORY)?;
+        add("/proc/self/ns/mnt", OFlag::O_RDONLY)?;
+        if plan.pid_namespace {
+            add("/proc/self/ns/pid", OFlag::O_RDONLY)?;
+        }
+    }
+    Ok(ways)
+}
+
 /// Forks the command, and puts itself out of its reach.
 fn start(
     plan: &CommandPlan,
@@ -149,8 +170,11 @@ fn start(
 ) -> Result<Pid, Event> {
     let failed = |error: LayerError| Event::Failed(error);
     let own = |errno: Errno, step| Event::Failed(LayerError::new(Layer::PidNamespace, step, errno));
-    protocol::send(status.as_fd(), &Event::Prepared(layers), &[])
+    let ways = ways_in(plan).map_err(failed)?;
+    let passed: Vec<BorrowedFd<'_>> = ways.iter().map(AsFd::as_fd).collect();
+    protocol::send(status.as_fd(), &Event::Prepared(layers), &passed)
         .map_err(|errno| own(errno, "report"))?;
+    drop(ways);
     // Before the fork: no moment in which the command could trace init or read its memory.
     if let Some(confinement) = &plan.confinement {
         set_dumpable(false).map_err(|errno| own(errno, "PR_SET_DUMPABLE"))?;

@@ -15,6 +15,7 @@ pub(crate) struct Row {
     pub(crate) private_network: bool,
     pub(crate) lock_by_sysctl: bool,
     pub(crate) landlock: Option<u32>,
+    pub(crate) observer: bool,
     pub(crate) absent: Vec<LayerFact>,
 }
 
@@ -49,6 +50,7 @@ impl Row {
             own_mounts.then(|| host.ipc_namespace.as_ref().err()).flatten(),
             own_mounts.then(|| host.network.as_ref().err()).flatten(),
             host.landlock.as_ref().err(),
+            host.observer.as_ref().err(),
         ];
         Ok(Self {
             // A user namespace in which nothing can be mounted is of no use.
@@ -61,6 +63,7 @@ impl Row {
                 && host.user_namespace.is_ok()
                 && host.namespace_lock.is_ok(),
             landlock,
+            observer: host.observer.is_ok(),
             absent: absent.into_iter().flatten().map(absent_fact).collect(),
         })
     }

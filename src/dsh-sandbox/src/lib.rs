@@ -16,6 +16,7 @@ mod causes;
 mod command;
 mod container;
 mod coverage;
+mod denied;
 mod dispatch;
 mod effects;
 mod environment;
@@ -30,6 +31,8 @@ mod init;
 mod ladder;
 mod layers;
 mod mountinfo;
+mod observation;
+mod observer;
 mod other_names;
 mod plan;
 mod policy;
@@ -51,12 +54,14 @@ mod seccomp_rules;
 mod stdio;
 mod survivors;
 mod syscalls;
+mod traps;
 mod walk;
 mod warden;
 mod warden_handle;
 mod way;
 
 pub use carve_outs::{CarveOut, Treatment};
+pub use denied::{Denials, Denied, Refused};
 pub use dispatch::dispatch;
 pub use dsh_kernel::descriptors::duplicate as duplicate_descriptor;
 pub use error::{LayerError, RequestError, SandboxError};
@@ -67,8 +72,8 @@ pub use host_report::host_report;
 pub use layers::Applied;
 pub use layers::descriptors::SCRIPT as SCRIPT_DESCRIPTOR;
 pub use plan::{
-    CommandPlan, Confinement, IdMap, LandlockPlan, MountPlan, Plan, PrivateNetwork, Workdir,
-    WorldPlan, WritableRoot,
+    CommandPlan, Confinement, IdMap, LandlockPlan, MountPlan, ObserverPlan, Plan, PrivateNetwork,
+    RefusedCall, Workdir, WorldPlan, WritableRoot,
 };
 pub use probe::probe;
 pub use profile::{Place, Profile, ProfileError, profile_directory, profile_names};
@@ -79,5 +84,6 @@ pub use resolve::resolve;
 pub use root::Root;
 pub use run::Run;
 pub use scratch_size::{NoSize, ScratchSize};
+pub use seccomp_rules::Alternative;
 pub use stdio::{Stdio, StdioPlan};
 pub use warden_handle::{Warden, WardenProgram};

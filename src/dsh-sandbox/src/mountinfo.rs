@@ -30,6 +30,11 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
+    /// Whether it is read-only itself, whatever its file system is.
+    pub(crate) fn read_only(&self) -> bool {
+        self.options.split(',').any(|option| option == "ro")
+    }
+
     /// Whether writing to it changes the kernel's or a device's state rather than files.
     pub(crate) fn is_kernel_interface(&self) -> bool {
         KERNEL_INTERFACES.contains(&self.kind.as_str())
@@ -165,10 +170,9 @@ pub(crate) fn points_below<'a>(
 /// Whether every mount outside the writable roots is read-only, as in a nested run.
 pub(crate) fn read_only_outside(writable: &[&Path]) -> bool {
     let Ok(mounts) = read() else { return false };
-    mounts.iter().all(|mount| {
-        mount.options.split(',').any(|option| option == "ro")
-            || writable.iter().any(|root| mount.point.starts_with(root))
-    })
+    mounts
+        .iter()
+        .all(|mount| mount.read_only() || writable.iter().any(|root| mount.point.starts_with(root)))
 }
 
 /// Mount points of kernel interfaces below `root`, relative to it.

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use caps::Capability;
-use dsh_facts::{Gap, LayerFact, Network, SandboxMode};
+use dsh_facts::{Gap, LayerFact, Network, Observe, SandboxMode};
 use dsh_kernel::seccomp::Instruction;
 use serde::{Deserialize, Serialize};
 
 use crate::carve_outs::CarveOut;
 use crate::root::Root;
-use crate::seccomp_rules::{Rules, Situation};
+use crate::seccomp_rules::{Alternative, Rules, Selected, Situation};
 use crate::stdio::StdioPlan;
 
 /// What a warden makes once, for all its commands.
@@ -116,6 +116,8 @@ pub struct Confinement {
     /// The seccomp filter.
     #[serde(with = "instructions")]
     pub filter: Vec<Instruction>,
+    /// Who serves the calls that the filter hands over; it hands over none without.
+    pub observer: Option<ObserverPlan>,
     /// `RLIMIT_NPROC`.
     pub processes: Option<u64>,
 }
@@ -131,8 +133,97 @@ pub struct LandlockPlan {
     pub scratch: Vec<OsString>,
     /// Device nodes and directories of them that may be opened for writing, where they exist.
     pub devices: Vec<OsString>,
+    /// Unix sockets that may be connected to, by name, from ABI 9 on.
+    pub sockets: Vec<OsString>,
     /// Keep abstract unix sockets of others out of reach; needed where the network is the host's.
     pub scope_abstract_sockets: bool,
+}
+
+/// The observer of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObserverPlan {
+    /// The rung.
+    pub mode: SandboxMode,
+    /// What is watched.
+    pub level: Observe,
+    /// What the filter hands over to be refused.
+    pub refused: Vec<RefusedCall>,
+    /// Whether it decides which unix sockets may be reached; else Landlock does.
+    pub decides_sockets: bool,
+    /// Unix sockets of the host's that may be reached, by name.
+    pub sockets: Vec<OsString>,
+    /// Whether abstract unix sockets may be reached: those of a private network.
+    pub abstract_sockets: bool,
+    /// Whether it changes metadata in the caller's place, below the writable roots.
+    pub performs_metadata: bool,
+    /// Whether the command has a mount tree of its own.
+    pub own_mounts: bool,
+    /// Whether the command has a pid namespace of its own.
+    pub pid_namespace: bool,
+    /// Landlock's rules, where the host has it.
+    pub landlock: Option<LandlockPlan>,
+    /// Whether a command of user id 0 would be an administrator outside.
+    pub administrator: bool,
+    /// The network in force.
+    pub network: Network,
+    /// What of the writable roots stays read-only.
+    pub protected: Vec<OsString>,
+    /// The workspace.
+    pub workspace: OsString,
+}
+
+impl ObserverPlan {
+    /// One that has nothing to do, to see whether there can be any.
+    pub(crate) fn idle() -> Self {
+        Self {
+            mode: SandboxMode::ReadOnly,
+            level: Observe::Off,
+            refused: Vec::new(),
+            decides_sockets: false,
+            sockets: Vec::new(),
+            abstract_sockets: true,
+            performs_metadata: false,
+            own_mounts: false,
+            pid_namespace: false,
+            landlock: None,
+            administrator: false,
+            network: Network::Off,
+            protected: Vec::new(),
+            workspace: OsString::new(),
+        }
+    }
+}
+
+/// A call that is refused under some conditions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCall {
+    /// The call.
+    pub number: u32,
+    /// The answer.
+    pub errno: i32,
+    /// Whether only an administrator may do it outside.
+    pub privileged: bool,
+    /// Alternatives, of which one must hold; any call when empty.
+    pub when: Vec<Alternative>,
+}
+
+impl RefusedCall {
+    /// Whether a call with these arguments is refused.
+    pub(crate) fn refuses(&self, number: u32, arguments: &[u64; 6]) -> bool {
+        self.number == number
+            && (self.when.is_empty() || self.when.iter().any(|one| one.holds(arguments)))
+    }
+}
+
+impl From<Selected<'_>> for RefusedCall {
+    fn from(selected: Selected<'_>) -> Self {
+        Self {
+            number: selected.number,
+            errno: selected.rule.errno.errno().cast_signed(),
+            privileged: selected.rule.privileged,
+            when: selected.rule.when.clone(),
+        }
+    }
 }
 
 /// The directory in which a command starts.

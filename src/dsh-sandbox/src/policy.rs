@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use dsh_facts::{Network, SandboxMode};
+use dsh_facts::{Network, Observe, SandboxMode};
 
 use crate::error::RequestError;
 use crate::profile::{Profile, ProfilePath};
@@ -24,6 +24,9 @@ pub(crate) struct Policy {
     pub(crate) profile_writable: Vec<ProfilePath>,
     pub(crate) hidden: CarvedOut,
     pub(crate) protected: CarvedOut,
+    /// Unix sockets of the profile: those that do not exist are left out.
+    pub(crate) profile_sockets: Vec<ProfilePath>,
+    pub(crate) observe: Observe,
     pub(crate) environment: EnvironmentRequest,
     rung: Rung,
     /// The profile's own rules.
@@ -81,6 +84,8 @@ impl Policy {
                 by_profile: of_profile(|profile| &profile.protected),
                 by_request: request.protected.clone(),
             },
+            profile_sockets: of_profile(|profile| &profile.sockets),
+            observe: request.observe.or(rung.observe).unwrap_or(Observe::Off),
             environment: environment(request, profile),
             rules: profile.map(|profile| profile.rules.clone()).unwrap_or_default(),
             rung,
@@ -143,6 +148,8 @@ fn check_unconfined(request: &Request) -> Result<(), RequestError> {
         (request.scratch_size.is_some(), "--scratch-size"),
         (!request.hidden.is_empty(), "--hide"),
         (!request.protected.is_empty(), "--protect"),
+        (!request.sockets.is_empty(), "--socket"),
+        (request.observe.is_some_and(|observe| observe != Observe::Off), "--observe"),
         (request.require_full, "--require full"),
     ] {
         if given {

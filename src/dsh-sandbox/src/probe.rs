@@ -15,7 +15,8 @@ use nix::errno::Errno;
 use crate::error::{LayerError, SandboxError};
 use crate::host::Host;
 use crate::plan::{
-    CommandPlan, Confinement, IdMap, LandlockPlan, MountPlan, PrivateNetwork, Workdir, WorldPlan,
+    CommandPlan, Confinement, IdMap, LandlockPlan, MountPlan, ObserverPlan, PrivateNetwork,
+    Workdir, WorldPlan,
 };
 use crate::protocol::Event;
 use crate::stdio::StdioPlan;
@@ -54,16 +55,19 @@ fn everything(hopeful: &Host) -> (WorldPlan, CommandPlan) {
         user_namespace: map,
         drop_bounding: false,
     };
-    let command = CommandPlan {
+    let mut command = CommandPlan {
         mounts: own_mounts.then(scratch_alone),
         pid_namespace: own_mounts,
         ..confined(hopeful.landlock.as_ref().ok().copied())
     };
+    if let Some(confinement) = command.confinement.as_mut().filter(|_| hopeful.observer.is_ok()) {
+        confinement.observer = Some(ObserverPlan::idle());
+    }
     (world, command)
 }
 
 fn one_by_one(hopeful: Host, trials: &Trials<'_>) -> Result<Host, SandboxError> {
-    let Host { caller, landlock, .. } = hopeful;
+    let Host { caller, landlock, observer, .. } = hopeful;
     let user_namespace = match caller.id_map() {
         Ok(map) => trials.run(&world_of(Some(map.clone())), &nothing())?.map(|()| map),
         Err(error) => Err(error),
@@ -87,6 +91,16 @@ fn one_by_one(hopeful: Host, trials: &Trials<'_>) -> Result<Host, SandboxError> 
         }
     };
     Ok(Host {
+        observer: match observer {
+            Ok(()) => {
+                let mut listening = confined(None);
+                if let Some(confinement) = &mut listening.confinement {
+                    confinement.observer = Some(ObserverPlan::idle());
+                }
+                trials.run(&world_of(None), &listening)?
+            }
+            Err(error) => Err(error),
+        },
         mounts: within(Layer::Mount, &|_, command| command.mounts = Some(scratch_alone()))?,
         pid_namespace: within(Layer::PidNamespace, &|_, command| {
             command.mounts = Some(scratch_alone());
@@ -185,6 +199,7 @@ fn confined(landlock: Option<u32>) -> CommandPlan {
         roots: Vec::new(),
         scratch: Vec::new(),
         devices: vec!["/dev/null".into()],
+        sockets: Vec::new(),
         scope_abstract_sockets: true,
     });
     CommandPlan {
@@ -192,6 +207,7 @@ fn confined(landlock: Option<u32>) -> CommandPlan {
             capabilities: Vec::new(),
             landlock,
             filter: vec![ALLOW_ALL],
+            observer: None,
             processes: None,
         }),
         ..nothing()

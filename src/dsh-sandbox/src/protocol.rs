@@ -14,6 +14,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::denied::Denied;
 use crate::error::LayerError;
 use crate::layers::Applied;
 use crate::plan::WorldPlan;
@@ -63,6 +64,11 @@ pub enum Event {
         /// The layers that the command put on itself.
         layers: Vec<Applied>,
     },
+    /// Something was denied for the first time.
+    Denied(Box<Denied>),
+    /// How often each denial came, in the order in which they were told, and how many more there
+    /// were that were not.
+    DenialCounts(Vec<u64>, u64),
     /// A layer failed: nothing was executed.
     Failed(LayerError),
     /// The working directory cannot be entered: nothing was executed.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use caps::Capability;
-use dsh_facts::{Network, SandboxMode};
+use dsh_facts::{Network, Observe, SandboxMode};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
@@ -17,12 +17,13 @@ use crate::coverage::Coverage;
 use crate::effects;
 use crate::environment::{self, Environment};
 use crate::error::{RequestError, SandboxError, errno_of};
+use crate::evidence;
 use crate::governing_file::check_below;
 use crate::host::Host;
 use crate::ladder::Row;
 use crate::plan::{
-    CommandPlan, Confinement, LandlockPlan, MountPlan, Plan, PrivateNetwork, ROOT_KEEPS, Workdir,
-    WorldPlan, WritableRoot,
+    CommandPlan, Confinement, LandlockPlan, MountPlan, ObserverPlan, Plan, PrivateNetwork,
+    ROOT_KEEPS, RefusedCall, Workdir, WorldPlan, WritableRoot,
 };
 use crate::policy::Policy;
 use crate::process_limit::ProcessLimit;
@@ -30,9 +31,12 @@ use crate::request::Request;
 use crate::root::Root;
 use crate::roots::{self, Roots};
 use crate::seccomp_program;
-use crate::seccomp_rules::Situation;
+use crate::seccomp_rules::{Refusal, Rules, Situation};
 use crate::stdio::{self, StdioPlan};
+use crate::traps::Traps;
 
+/// The first Landlock ABI that decides about pathname unix sockets.
+const RESOLVE_UNIX: u32 = 9;
 /// Device nodes that a command may open for writing.
 const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
@@ -92,26 +96,56 @@ pub(crate) fn resolve_policy(
     if network_off_by_filter {
         situations.push(Situation::NetworkOffByFilter);
     }
+    let observes = row.observer && policy.observe != Observe::Off;
+    let writable: Vec<&Path> = roots.writable.iter().map(Root::path).collect();
+    let coverage = Coverage::of(host, &row, policy.mode, network, &limits, observes, &writable);
+    let decided_by_landlock = row.landlock.is_some_and(|abi| abi >= RESOLVE_UNIX);
     if !row.own_mounts && policy.mode == SandboxMode::ReadOnly {
-        situations.push(Situation::MetadataRefused);
+        situations.extend([Situation::MetadataRefused, Situation::MetadataGoverned]);
+    } else if observes && !coverage.others_read_only {
+        situations.extend([Situation::MetadataPerformed, Situation::MetadataGoverned]);
     }
+    if !observes && !decided_by_landlock {
+        situations.push(Situation::UnixSocketsRefused);
+    }
+    let network_in_force = if network_off_by_filter { Network::Off } else { network };
     let rules = policy.rules()?;
-    let filter = match &rules {
-        Some(rules) => seccomp_program::compile(rules.select(&situations))
-            .map_err(|error| defect("syscalls", &format!("seccompiler: {error}")))?,
-        None => return Err(defect("syscalls", "a confined rung names no table").into()),
+    let Some(table) = &rules else {
+        return Err(defect("syscalls", "a confined rung names no table").into());
     };
+    let traps = Traps::table()?;
+    let level = observed_level(request, policy);
+    let trapped = observes.then(|| traps.select(level, &situations));
+    let filter = seccomp_program::compile(table.select(&situations), trapped)
+        .map_err(|error| defect("syscalls", &format!("seccompiler: {error}")))?;
 
     let temporary = row.own_mounts.then(temporary_directory).flatten();
     let stdio = match descriptors {
         Some(descriptors) => stdio::plan(descriptors, row.own_mounts, network)?,
         None => StdioPlan::PASS,
     };
-    let writable: Vec<&Path> = roots.writable.iter().map(Root::path).collect();
     let environment = environment::confined(&policy.environment, temporary.is_some(), &writable);
     check_environment(&environment)?;
-    let coverage = Coverage::of(host, &row, policy.mode, network, &limits, &writable);
-    let network_in_force = if network_off_by_filter { Network::Off } else { network };
+    let sockets = roots::sockets(request, policy, roots.workspace.path())?;
+    let landlock = row.landlock.map(|abi| {
+        landlock_plan(abi, &roots, &row, temporary.clone(), network_in_force, sockets.clone())
+    });
+    let observer = observes.then(|| ObserverPlan {
+        mode: policy.mode,
+        level,
+        refused: refused_by_observer(table, &situations),
+        decides_sockets: !decided_by_landlock,
+        sockets,
+        abstract_sockets: network != Network::Host && row.private_network,
+        performs_metadata: situations.contains(&Situation::MetadataPerformed),
+        own_mounts: row.own_mounts,
+        pid_namespace: row.pid_namespace,
+        landlock: landlock.clone(),
+        administrator: host.caller.has(Capability::CAP_SYS_ADMIN),
+        network: network_in_force,
+        protected: carve_outs.protected.iter().map(OsString::from).collect(),
+        workspace: roots.workspace.path.clone(),
+    });
     let plan = Plan {
         mode: policy.mode,
         world: world_of(host, &row, network)?,
@@ -125,10 +159,9 @@ pub(crate) fn resolve_policy(
             }),
             confinement: Some(Confinement {
                 capabilities: capabilities(host, &row),
-                landlock: row
-                    .landlock
-                    .map(|abi| landlock_plan(abi, &roots, &row, temporary, network_in_force)),
+                landlock,
                 filter,
+                observer,
                 processes: limits.rlimit,
             }),
             stdio,
@@ -158,6 +191,30 @@ pub(crate) fn resolve_policy(
         check_below("warden program", program, &plan.writable, &roots.mounts)?;
     }
     Ok(plan)
+}
+
+/// What is watched. Without the switch that has a call and its answer take turns on one processor
+/// (Linux 6.6) each trapped call costs ten times as much, and where most of them succeed only those
+/// are trapped that must be.
+fn observed_level(request: &Request, policy: &Policy) -> Observe {
+    let slow = !evidence::at_least(&evidence::kernel_release(), 6, 6);
+    match policy.observe {
+        level
+            if request.observe.is_none() && policy.mode == SandboxMode::WorkspaceWrite && slow =>
+        {
+            level.min(Observe::Sockets)
+        }
+        level => level,
+    }
+}
+
+/// The calls that the filter hands over in order to be refused: ENOSYS it answers itself.
+fn refused_by_observer(rules: &Rules, situations: &[Situation]) -> Vec<RefusedCall> {
+    rules
+        .select(situations)
+        .filter(|selected| selected.rule.errno != Refusal::Enosys)
+        .map(RefusedCall::from)
+        .collect()
 }
 
 /// The part of the plan that a warden carries out first. It depends on little, so that a warden can
@@ -270,6 +327,7 @@ fn landlock_plan(
     row: &Row,
     temporary: Option<OsString>,
     network: Network,
+    sockets: Vec<OsString>,
 ) -> LandlockPlan {
     let mut scratch: Vec<OsString> = Vec::new();
     let mut devices: Vec<OsString> = DEVICES.iter().map(OsString::from).collect();
@@ -283,6 +341,7 @@ fn landlock_plan(
         roots: roots.writable.clone(),
         scratch,
         devices,
+        sockets,
         // In a private network the abstract sockets are the world's own, and its background
         // servers must stay in reach.
         scope_abstract_sockets: network == Network::Host || !row.private_network,

@@ -121,6 +121,23 @@ fn check_way(given: &Given, writable: &[Root], mounts: &[Mount]) -> Result<(), R
     }
 }
 
+/// The unix sockets that may be reached, as absolute names: a service may make its socket later, or
+/// anew.
+pub(crate) fn sockets(
+    request: &Request,
+    policy: &Policy,
+    workspace: &Path,
+) -> Result<Vec<OsString>, RequestError> {
+    let of_profile =
+        policy.profile_sockets.iter().map(|path| expand(path, workspace).map(OsString::from));
+    let of_request = request.sockets.iter().map(|path| {
+        let absolute = std::path::absolute(path)
+            .map_err(|error| RequestError::CurrentDirectory { errno: errno_of(&error) as i32 });
+        absolute.map(OsString::from)
+    });
+    of_profile.chain(of_request).collect()
+}
+
 /// The absolute path that a profile names.
 pub(crate) fn expand(path: &ProfilePath, workspace: &Path) -> Result<PathBuf, RequestError> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());

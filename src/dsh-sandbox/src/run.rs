@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use crate::carve_outs;
+use crate::denied::Denials;
 use crate::error::{RequestError, SandboxError};
 use crate::host::Host;
 use crate::plan::{Plan, Workdir};
@@ -28,6 +29,7 @@ pub struct Run {
     id: CommandId,
     plan: Plan,
     layers: Vec<LayerFact>,
+    denials: Denials,
     /// The command's process group as the caller sees it.
     process_group: i32,
 }
@@ -80,6 +82,12 @@ impl Run {
         &self.layers
     }
 
+    /// What was denied so far; their counts are known at the end.
+    #[must_use]
+    pub fn denials(&self) -> &Denials {
+        &self.denials
+    }
+
     /// The command's process group, in the caller's pid namespace.
     #[must_use]
     pub fn process_group(&self) -> i32 {
@@ -93,8 +101,11 @@ impl Run {
     /// [`SandboxError::RunnerFailed`] when the warden is gone.
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Event>, SandboxError> {
         let event = self.warden.next(timeout)?.map(|(_, event)| event);
-        if let Some(Event::Uncovered(place)) = &event {
-            self.plan.gaps.push(carve_outs::uncovered(place));
+        match &event {
+            Some(Event::Uncovered(place)) => self.plan.gaps.push(carve_outs::uncovered(place)),
+            Some(Event::Denied(denied)) => self.denials.add((**denied).clone()),
+            Some(Event::DenialCounts(counts, dropped)) => self.denials.count(counts, *dropped),
+            _ => {}
         }
         Ok(event)
     }
@@ -150,7 +161,8 @@ fn attempt(
             }
             Event::Confined { pid, layers: own } => {
                 layers.extend(own.into_iter().map(LayerFact::from));
-                return Ok(Run { warden, id, plan, layers, process_group: pid });
+                let denials = Denials::default();
+                return Ok(Run { warden, id, plan, layers, denials, process_group: pid });
             }
             Event::Failed(error) => return Err(error.into()),
             Event::WorkdirUnseen(errno) => {

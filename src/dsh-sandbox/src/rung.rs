@@ -1,6 +1,6 @@
 //! The rungs as files, embedded in the library.
 
-use dsh_facts::{Network, SandboxMode};
+use dsh_facts::{Network, Observe, SandboxMode};
 use serde::Deserialize;
 
 use crate::error::RequestError;
@@ -22,6 +22,8 @@ pub(crate) struct Rung {
     pub(crate) scratch_size: Option<ScratchSize>,
     /// The most processes and threads of one command.
     pub(crate) pids: Option<u32>,
+    /// What is watched for denials unless the request says otherwise.
+    pub(crate) observe: Option<Observe>,
     /// The file with the system calls that are refused.
     syscalls: Option<String>,
 }

@@ -4,7 +4,9 @@
 //! does not see x32 (0.5.0). So each verdict is compiled for itself, with a placeholder where no
 //! rule matched, and the pieces are put behind each other: the placeholder becomes a jump to the
 //! next piece. A prelude of ours answers other architectures, x32 and numbers that are newer than
-//! the table. The kernel runs a filter once per system call number when it loads it, to learn which
+//! the table. With an observer what would be refused is handed to it as well as what it traps,
+//! because an errno outranks a notification and would hide the call; only ENOSYS stays what it is,
+//! since a program that meets it takes another way. The kernel runs a filter once per system call number when it loads it, to learn which
 //! are always allowed, so what counts is how many instructions an allowed call walks: the pieces
 //! are cut into ranges of numbers, and a range that cannot match is skipped in two instructions.
 
@@ -16,8 +18,9 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
-use crate::seccomp_rules::{Comparison, Condition, Refusal, Selected};
+use crate::seccomp_rules::{Alternative, Comparison, Condition, Refusal, Selected};
 use crate::syscalls::{AUDIT_ARCHITECTURE, NEWEST};
+use crate::traps::Trapped;
 
 const LOAD_WORD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
 const JUMP: u16 = 0x05; // BPF_JMP | BPF_JA
@@ -30,6 +33,8 @@ const ARCHITECTURE: u32 = 4; // offset of arch in seccomp_data
 const ARCHITECTURE_CHECK: usize = 3;
 /// A verdict that no rule uses: what a piece returns when none of its rules matched.
 const NO_MATCH: SeccompAction = SeccompAction::Trace(0x0d54);
+/// What a piece returns in place of handing the call to the observer, which seccompiler cannot say.
+const PLACEHOLDER: SeccompAction = SeccompAction::Trace(0x0d55);
 /// Calls per range: few enough to walk, enough that the ranges are few.
 const RANGE: usize = 8;
 
@@ -52,26 +57,33 @@ impl Chain {
     }
 }
 
-/// Verdicts by number: a call can have several, for different arguments.
-type Calls = BTreeMap<u32, BTreeMap<Refusal, Chain>>;
+/// What is done with a call, the stronger one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// It fails.
+    Refuse(Refusal),
+    /// The observer decides.
+    Notify,
+}
 
-/// Compiles the calls to one program.
+/// Verdicts by number: a call can have several, for different arguments.
+type Calls = BTreeMap<u32, BTreeMap<Verdict, Chain>>;
+
+/// Compiles the refused calls, and those that an observer traps if there is one, to one program.
 pub(crate) fn compile<'a>(
-    calls: impl Iterator<Item = Selected<'a>>,
+    refused: impl Iterator<Item = Selected<'a>>,
+    trapped: Option<impl Iterator<Item = Trapped<'a>>>,
 ) -> Result<Vec<Instruction>, BackendError> {
     let mut by_number = Calls::new();
-    for call in calls {
-        let verdicts = by_number.entry(call.number).or_default();
-        let chain = verdicts.entry(call.rule.errno).or_insert_with(|| Chain::When(Vec::new()));
-        if call.rule.when.is_empty() {
-            *chain = Chain::Always;
-        }
-        let Chain::When(rules) = chain else { continue };
-        for alternative in &call.rule.when {
-            let conditions =
-                alternative.0.iter().map(condition).collect::<Result<Vec<_>, BackendError>>()?;
-            rules.push(SeccompRule::new(conditions)?);
-        }
+    for call in refused {
+        let verdict = match (call.rule.errno, &trapped) {
+            (refusal @ Refusal::Enosys, _) | (refusal, None) => Verdict::Refuse(refusal),
+            (_, Some(_)) => Verdict::Notify,
+        };
+        add(&mut by_number, call.number, verdict, &call.rule.when)?;
+    }
+    for call in trapped.into_iter().flatten() {
+        add(&mut by_number, call.number, Verdict::Notify, call.when)?;
     }
     let mut program = prelude();
     let calls: Vec<_> = by_number.into_iter().collect();
@@ -90,31 +102,58 @@ pub(crate) fn compile<'a>(
     Ok(program)
 }
 
+/// Adds one verdict for a call under these conditions.
+fn add(
+    calls: &mut Calls,
+    number: u32,
+    verdict: Verdict,
+    when: &[Alternative],
+) -> Result<(), BackendError> {
+    let verdicts = calls.entry(number).or_default();
+    let chain = verdicts.entry(verdict).or_insert_with(|| Chain::When(Vec::new()));
+    if when.is_empty() {
+        *chain = Chain::Always;
+    }
+    let Chain::When(rules) = chain else { return Ok(()) };
+    for alternative in when {
+        let conditions =
+            alternative.0.iter().map(condition).collect::<Result<Vec<_>, BackendError>>()?;
+        rules.push(SeccompRule::new(conditions)?);
+    }
+    Ok(())
+}
+
 /// All verdicts of one range of numbers, each piece falling through to the next.
-fn range_body(range: &[(u32, BTreeMap<Refusal, Chain>)]) -> Result<Vec<Instruction>, BackendError> {
-    let mut by_verdict: BTreeMap<Refusal, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
+fn range_body(range: &[(u32, BTreeMap<Verdict, Chain>)]) -> Result<Vec<Instruction>, BackendError> {
+    let mut by_verdict: BTreeMap<Verdict, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
     for (number, verdicts) in range {
-        for (refusal, chain) in verdicts {
-            by_verdict.entry(*refusal).or_default().insert(i64::from(*number), chain.rules());
+        for (verdict, chain) in verdicts {
+            by_verdict.entry(*verdict).or_default().insert(i64::from(*number), chain.rules());
         }
     }
     let mut body = Vec::new();
-    for (refusal, rules) in by_verdict {
-        let filter =
-            SeccompFilter::new(rules, NO_MATCH, SeccompAction::Errno(refusal.errno()), target())?;
+    for (verdict, rules) in by_verdict {
+        let action = match verdict {
+            Verdict::Refuse(refusal) => SeccompAction::Errno(refusal.errno()),
+            Verdict::Notify => PLACEHOLDER,
+        };
+        let filter = SeccompFilter::new(rules, NO_MATCH, action, target())?;
         let piece: BpfProgram = filter.try_into()?;
         body.extend(fall_through(&piece[ARCHITECTURE_CHECK..]));
     }
     Ok(body)
 }
 
-/// Turns every "no rule matched" of a piece into a jump past its end.
+/// Turns every "no rule matched" of a piece into a jump past its end, and the placeholder into what
+/// it stands for.
 fn fall_through(piece: &[seccompiler::sock_filter]) -> impl Iterator<Item = Instruction> {
-    let no_match = u32::from(NO_MATCH);
+    let (no_match, placeholder) = (u32::from(NO_MATCH), u32::from(PLACEHOLDER));
     let end = piece.len();
     piece.iter().enumerate().map(move |(index, from)| {
         if from.code == RETURN && from.k == no_match {
             instruction(JUMP, u32::try_from(end - index - 1).unwrap_or(u32::MAX))
+        } else if from.code == RETURN && from.k == placeholder {
+            instruction(RETURN, libc::SECCOMP_RET_USER_NOTIF)
         } else {
             Instruction { code: from.code, jt: from.jt, jf: from.jf, k: from.k }
         }

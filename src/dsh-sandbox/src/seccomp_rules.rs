@@ -1,6 +1,6 @@
 //! The table of refused system calls, and what of it a run needs.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::syscalls::{Lookup, lookup};
 
@@ -24,6 +24,9 @@ pub(crate) struct Rule {
     pub(crate) errno: Refusal,
     /// The situation in which the rule is needed; always when absent.
     only: Option<Situation>,
+    /// Whether the kernel lets only an administrator do it, so that nobody else is denied anything.
+    #[serde(default)]
+    pub(crate) privileged: bool,
     /// Alternatives, each a list of conditions that must all hold; any call when empty.
     #[serde(default)]
     pub(crate) when: Vec<Alternative>,
@@ -32,10 +35,10 @@ pub(crate) struct Rule {
 /// The name of a call, checked when the table is read.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-struct Call {
+pub(crate) struct Call {
     name: String,
     /// Its number; none on an architecture that lacks it.
-    number: Option<u32>,
+    pub(crate) number: Option<u32>,
 }
 
 impl TryFrom<String> for Call {
@@ -53,12 +56,15 @@ impl TryFrom<String> for Call {
 /// The errnos that a rule may answer with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(crate) enum Refusal {
-    /// The policy's plain no.
-    #[serde(rename = "EPERM")]
-    Eperm,
     /// As on a kernel without the call, so that programs use another.
     #[serde(rename = "ENOSYS")]
     Enosys,
+    /// The policy's plain no.
+    #[serde(rename = "EPERM")]
+    Eperm,
+    /// As for a socket that the caller may not make.
+    #[serde(rename = "EACCES")]
+    Eacces,
     /// As on a kernel without the socket family.
     #[serde(rename = "EAFNOSUPPORT")]
     Eafnosupport,
@@ -82,6 +88,7 @@ impl Refusal {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Eperm => "EPERM",
+            Self::Eacces => "EACCES",
             Self::Enosys => "ENOSYS",
             Self::Eafnosupport => "EAFNOSUPPORT",
             Self::Eprotonosupport => "EPROTONOSUPPORT",
@@ -92,6 +99,7 @@ impl Refusal {
     pub(crate) fn errno(self) -> u32 {
         let errno = match self {
             Self::Eperm => libc::EPERM,
+            Self::Eacces => libc::EACCES,
             Self::Enosys => libc::ENOSYS,
             Self::Eafnosupport => libc::EAFNOSUPPORT,
             Self::Eprotonosupport => libc::EPROTONOSUPPORT,
@@ -117,12 +125,25 @@ pub(crate) enum Situation {
     NetworkOffByFilter,
     /// Nothing may be written and no read-only mount refuses metadata.
     MetadataRefused,
+    /// Metadata of what lies below a writable root are changed by the observer, and of nothing else.
+    MetadataPerformed,
+    /// One of the two.
+    MetadataGoverned,
+    /// Nothing decides which unix sockets may be reached.
+    UnixSocketsRefused,
 }
 
 /// Conditions that must all hold; at least one.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Condition>")]
-pub(crate) struct Alternative(pub(crate) Vec<Condition>);
+pub struct Alternative(pub(crate) Vec<Condition>);
+
+impl Alternative {
+    /// Whether a call with these arguments is meant.
+    pub(crate) fn holds(&self, arguments: &[u64; 6]) -> bool {
+        self.0.iter().all(|condition| condition.holds(arguments))
+    }
+}
 
 impl TryFrom<Vec<Condition>> for Alternative {
     type Error = &'static str;
@@ -136,7 +157,7 @@ impl TryFrom<Vec<Condition>> for Alternative {
 }
 
 /// A comparison of one argument, as written.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenCondition {
     arg: u8,
@@ -164,9 +185,20 @@ impl TryFrom<WrittenCondition> for Condition {
     }
 }
 
+impl From<Condition> for WrittenCondition {
+    fn from(condition: Condition) -> Self {
+        let Condition { arg, comparison, wide } = condition;
+        let (is, not, mask) = match comparison {
+            Comparison::Is { value, mask } => (Some(value), None, mask),
+            Comparison::Not(value) => (None, Some(value), None),
+        };
+        Self { arg, mask, is, not, wide }
+    }
+}
+
 /// A comparison of one argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "WrittenCondition")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenCondition", into = "WrittenCondition")]
 pub(crate) struct Condition {
     /// 0 to 5.
     pub(crate) arg: u8,
@@ -174,6 +206,17 @@ pub(crate) struct Condition {
     pub(crate) comparison: Comparison,
     /// Compare all 64 bits.
     pub(crate) wide: bool,
+}
+
+impl Condition {
+    fn holds(&self, arguments: &[u64; 6]) -> bool {
+        let argument = arguments.get(usize::from(self.arg)).copied().unwrap_or(0);
+        let argument = if self.wide { argument } else { argument & 0xffff_ffff };
+        match self.comparison {
+            Comparison::Is { value, mask } => argument & mask.unwrap_or(u64::MAX) == value,
+            Comparison::Not(value) => argument != value,
+        }
+    }
 }
 
 /// What is asked of an argument.

@@ -18,13 +18,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::CloneFlags;
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::stat::fstat;
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setpgid};
 
 use crate::error::{LayerError, Step};
 use crate::init::{self, Inherited};
 use crate::layers::{Applied, capabilities, enforce, namespace_lock, network, user_namespace};
-use crate::plan::{CommandPlan, IdMap, ROOT_KEEPS, WorldPlan};
+use crate::observation::Observation;
+use crate::plan::{CommandPlan, IdMap, ObserverPlan, ROOT_KEEPS, WorldPlan};
 use crate::protocol::{self, CommandId, Event, Order, Report};
 use crate::pump;
 use crate::stdio::Stdio;
@@ -147,6 +149,12 @@ struct Running {
     handle: OwnedFd,
     pid_namespace: bool,
     pumps: Vec<Pid>,
+    /// The plan of its observer, and what may be written besides, until it tells where calls
+    /// arrive.
+    observer: Option<(ObserverPlan, Vec<(u64, u64)>)>,
+    observation: Option<Observation>,
+    /// What init passed on for it.
+    ways_in: Vec<OwnedFd>,
     /// How it ended, once known.
     end: Option<Event>,
     /// Whether we ended it.
@@ -174,14 +182,26 @@ impl Commands {
             watched.extend(
                 self.running.values().map(|one| PollFd::new(one.status.as_fd(), PollFlags::POLLIN)),
             );
+            let observed: Vec<CommandId> = self.observed().map(|(id, _)| id).collect();
+            watched.extend(
+                self.observed().map(|(_, observation)| {
+                    PollFd::new(observation.waits_for(), PollFlags::POLLIN)
+                }),
+            );
             match poll(&mut watched, PollTimeout::NONE) {
                 Err(Errno::EINTR) => continue,
                 Err(errno) => return Err(errno),
                 Ok(_) => {}
             }
+            // A listener whose processes are all gone is no news (POLLHUP); init tells of the end.
+            let calls = |one: &PollFd<'_>| one.revents().unwrap_or(PollFlags::empty());
+            let of_observers: Vec<PollFlags> = watched[2 + ids.len()..].iter().map(calls).collect();
             let ready: Vec<bool> = watched.iter().map(|one| one.any().unwrap_or(false)).collect();
             if ready[0] {
                 return Ok(());
+            }
+            for (id, news) in observed.into_iter().zip(of_observers) {
+                self.observe(id, news, control)?;
             }
             for (id, _) in ids.into_iter().zip(&ready[2..]).filter(|(_, ready)| **ready) {
                 self.relay(id, control)?;
@@ -189,6 +209,36 @@ impl Commands {
             if ready[1] {
                 let Some(order) = protocol::receive::<Order>(control)? else { return Ok(()) };
                 self.obey(order.message, order.descriptors, control)?;
+            }
+        }
+    }
+
+    fn observed(&self) -> impl Iterator<Item = (CommandId, &Observation)> {
+        self.running.iter().filter_map(|(id, one)| Some((*id, one.observation.as_ref()?)))
+    }
+
+    /// Passes on what an observer tells. A command whose observer is gone is ended: nobody else
+    /// answers what its filter hands over.
+    fn observe(
+        &mut self,
+        id: CommandId,
+        news: PollFlags,
+        control: BorrowedFd<'_>,
+    ) -> Result<(), Errno> {
+        let Some(one) = self.running.get_mut(&id) else { return Ok(()) };
+        let Some(observation) = &mut one.observation else { return Ok(()) };
+        let wanted = if observation.is_served() { PollFlags::all() } else { PollFlags::POLLIN };
+        if !news.intersects(wanted) {
+            return Ok(());
+        }
+        match observation.go_on() {
+            Ok(None) => Ok(()),
+            Ok(Some(event)) => protocol::send(control, &Report::Command(id, event), &[]),
+            Err(_) => {
+                one.end.get_or_insert(Event::Lost);
+                one.observation = None;
+                one.kill();
+                Ok(())
             }
         }
     }
@@ -236,10 +286,26 @@ impl Commands {
         match received.message {
             Event::Confined { layers, .. } => {
                 let pid = received.sender.map_or(0, Pid::as_raw);
+                let listener = received.descriptors.into_iter().next();
+                if let Some(((plan, grants), listener)) = one.observer.take().zip(listener) {
+                    let ways_in = std::mem::take(&mut one.ways_in);
+                    match Observation::new(plan, grants, ways_in, listener) {
+                        Ok(observation) => one.observation = Some(observation),
+                        Err(error) => {
+                            one.end.get_or_insert(Event::Failed(error));
+                            one.kill();
+                            return Ok(());
+                        }
+                    }
+                }
                 let event = Event::Confined { pid, layers };
                 protocol::send(control, &Report::Command(id, event), &[])
             }
-            event @ (Event::Prepared(_) | Event::Stopped(_) | Event::Uncovered(_)) => {
+            event @ Event::Prepared(_) => {
+                one.ways_in = received.descriptors;
+                protocol::send(control, &Report::Command(id, event), &[])
+            }
+            event @ (Event::Stopped(_) | Event::Uncovered(_)) => {
                 protocol::send(control, &Report::Command(id, event), &[])
             }
             event @ (Event::Exited(_) | Event::Killed(_)) => {
@@ -258,6 +324,9 @@ impl Commands {
     fn finish(&mut self, id: CommandId, control: BorrowedFd<'_>) -> Result<(), Errno> {
         let Some(mut one) = self.running.remove(&id) else { return Ok(()) };
         one.wait();
+        for event in one.observation.take().map(Observation::finish).into_iter().flatten() {
+            protocol::send(control, &Report::Command(id, event), &[])?;
+        }
         if !one.pid_namespace {
             let spared: Vec<Pid> = self.running.values().flat_map(Running::processes).collect();
             survivors::kill_all(&spared);
@@ -303,7 +372,8 @@ impl Running {
     }
 
     fn processes(&self) -> impl Iterator<Item = Pid> {
-        std::iter::once(self.init).chain(self.pumps.iter().copied())
+        let observer = self.observation.as_ref().and_then(Observation::process);
+        std::iter::once(self.init).chain(self.pumps.iter().copied()).chain(observer)
     }
 }
 
@@ -334,6 +404,15 @@ fn start(mut received: Vec<OwnedFd>) -> Result<Running, LayerError> {
     namespaces.set(CloneFlags::CLONE_NEWNS, plan.mounts.is_some());
     namespaces.set(CloneFlags::CLONE_NEWPID, plan.pid_namespace);
     let pid_namespace = plan.pid_namespace;
+    let observer = plan.confinement.as_ref().and_then(|confinement| confinement.observer.clone());
+    let observer = observer.map(|plan_of_observer| {
+        let grants = plan.stdio.descriptors.iter().zip(&stdio).filter_map(|(kind, file)| {
+            let granted = matches!(kind, Stdio::Grant { .. } | Stdio::Pass);
+            let status = granted.then(|| fstat(file).ok()).flatten()?;
+            Some((status.st_dev, status.st_ino))
+        });
+        (plan_of_observer, grants.collect())
+    });
     let cloned = if pid_namespace { layer } else { Layer::Mount };
     match fork(namespaces).step(cloned, "clone")? {
         Fork::Parent { child, pidfd } => Ok(Running {
@@ -342,6 +421,9 @@ fn start(mut received: Vec<OwnedFd>) -> Result<Running, LayerError> {
             handle: pidfd,
             pid_namespace,
             pumps,
+            observer,
+            observation: None,
+            ways_in: Vec::new(),
             end: None,
             killed: false,
         }),

@@ -55,6 +55,26 @@ impl Refusal<'_> {
         ]
     }
 
+    pub(super) fn observer(&self) -> Vec<Cause> {
+        if self.is(&[Errno::EBUSY]) {
+            return vec![known(
+                "a filter around dsh-run has a listener already, and the kernel allows one: another \
+                 sandbox, a container's supervisor, or the init of WSL 2",
+                "run dsh-run outside of it",
+            )];
+        }
+        if self.is(&[Errno::EPERM, Errno::EACCES]) {
+            return vec![known("a system call filter around dsh-run refuses seccomp", UNFILTERED)];
+        }
+        vec![known(
+            format!(
+                "Linux 5.8 brought what an observer needs, and this is {}",
+                self.evidence.kernel
+            ),
+            "Linux 5.8 or later, better 6.6 or later",
+        )]
+    }
+
     pub(super) fn seccomp(&self) -> Vec<Cause> {
         if self.is(&[Errno::EPERM, Errno::EACCES]) {
             return vec![known("a system call filter around dsh-run refuses seccomp", UNFILTERED)];

@@ -27,6 +27,7 @@ pub(crate) fn of(host: &Host, evidence: &Evidence, step: Layer) -> Vec<Cause> {
     match step {
         Layer::Landlock => refusal.landlock(),
         Layer::Seccomp => refusal.seccomp(),
+        Layer::Observer => refusal.observer(),
         Layer::NamespaceLock => refusal.namespace_lock(),
         _ => refusal.namespaces(step),
     }

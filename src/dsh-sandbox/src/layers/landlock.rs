@@ -62,6 +62,16 @@ pub(crate) fn restrict(plan: &LandlockPlan, grants: &[BorrowedFd<'_>]) -> Result
             Err(errno) => return Err(LayerError::new(LAYER, "open", errno).at(path)),
         }
     }
+    if abi >= ABI::V9 {
+        for path in plan.sockets.iter().map(Path::new) {
+            match open_path(path) {
+                Ok(socket) => add(&mut ruleset, &socket, AccessFs::ResolveUnix.into())?,
+                // A service that is not there yet, or that nobody may reach.
+                Err(Errno::ENOENT | Errno::EACCES) => {}
+                Err(errno) => return Err(LayerError::new(LAYER, "open", errno).at(path)),
+            }
+        }
+    }
     for grant in grants {
         match add(&mut ruleset, grant, files) {
             // A file without a place in the mount tree, such as a memfd: no rule can name it, and

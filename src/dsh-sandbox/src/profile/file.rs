@@ -27,6 +27,9 @@ pub(super) struct ProfileFile {
     /// More directories that may be written, where they exist.
     #[serde(default)]
     pub(super) writable: Vec<Spanned<ProfilePath>>,
+    /// Unix sockets that the command may connect to, where they exist.
+    #[serde(default)]
+    pub(super) sockets: Vec<Spanned<ProfilePath>>,
     /// What the command cannot read.
     #[serde(default)]
     pub(super) hidden: Vec<Spanned<ProfilePath>>,

@@ -41,6 +41,7 @@ pub struct Profile {
     pub(crate) pids: Option<u32>,
     pub(crate) scratch_size: Option<ScratchSize>,
     pub(crate) writable: Vec<ProfilePath>,
+    pub(crate) sockets: Vec<ProfilePath>,
     pub(crate) hidden: Vec<ProfilePath>,
     pub(crate) protected: Vec<ProfilePath>,
     pub(crate) clear_environment: bool,
@@ -188,6 +189,7 @@ impl Profile {
             pids: None,
             scratch_size: None,
             writable: Vec::new(),
+            sockets: Vec::new(),
             hidden: Vec::new(),
             protected: Vec::new(),
             clear_environment: false,
@@ -212,6 +214,7 @@ impl Profile {
         self.pids = level.narrower("pids", self.pids, pids)?;
         self.scratch_size = level.narrower("scratch_size", self.scratch_size, file.scratch_size)?;
         self.writable.extend(file.writable.into_iter().map(Spanned::into_inner));
+        self.sockets.extend(file.sockets.into_iter().map(Spanned::into_inner));
         self.hidden.extend(file.hidden.into_iter().map(Spanned::into_inner));
         self.protected.extend(file.protected.into_iter().map(Spanned::into_inner));
         self.rules.extend(file.rules.into_iter().map(Spanned::into_inner));
@@ -294,6 +297,7 @@ impl Level<'_> {
             ("pids", file.pids.as_ref().map(Spanned::span)),
             ("scratch_size", file.scratch_size.as_ref().map(Spanned::span)),
             ("writable", file.writable.first().map(Spanned::span)),
+            ("sockets", file.sockets.first().map(Spanned::span)),
             ("hidden", file.hidden.first().map(Spanned::span)),
             ("protected", file.protected.first().map(Spanned::span)),
             ("rule", file.rules.first().map(Spanned::span)),

@@ -45,6 +45,17 @@ pub(crate) fn lookup(name: &str) -> Lookup {
     }
 }
 
+/// The names by number; empty where a number means nothing.
+pub(crate) fn names() -> Vec<&'static str> {
+    let mut names = vec![""; NEWEST as usize + 1];
+    for (name, number) in TABLE {
+        if let Some(entry) = names.get_mut(*number as usize) {
+            *entry = name;
+        }
+    }
+    names
+}
+
 fn find(table: &[(&str, u32)], name: &str) -> Option<u32> {
     table.binary_search_by_key(&name, |entry| entry.0).ok().map(|index| table[index].1)
 }

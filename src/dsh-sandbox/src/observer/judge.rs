@@ -1,0 +1,424 @@
+//! Whether this sandbox refuses what a call is after, and nothing else does: neither the caller's
+//! own rights, nor the host's own mounts, nor what is or is not there.
+//!
+//! The asking process has the caller's ids and capabilities, so that the kernel itself answers as
+//! far as it can be asked without doing anything.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use dsh_facts::Layer;
+use dsh_kernel::access;
+use dsh_kernel::node::{self, Node};
+use nix::errno::Errno;
+use nix::libc;
+use nix::unistd::AccessFlags;
+
+use super::attempt::{Attempt, What};
+use super::caller::{Caller, Identity, Numbers};
+use super::locate::{Location, locate};
+use super::ownership;
+use super::view::View;
+
+/// How this sandbox refuses something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) errno: Errno,
+    pub(super) layer: Layer,
+}
+
+/// What comes of one look at a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// Nothing stands in the way.
+    Allowed,
+    /// This sandbox does.
+    Refused(Refusal),
+}
+
+/// Something else stands in the way, here as outside: nothing is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OtherReason;
+
+impl From<Errno> for OtherReason {
+    fn from(_: Errno) -> Self {
+        Self
+    }
+}
+
+/// Everything that an answer depends on.
+pub(super) struct Judge<'a> {
+    pub(super) view: &'a View,
+    pub(super) caller: &'a Caller<'a>,
+    pub(super) numbers: Numbers,
+    pub(super) identity: &'a Identity,
+    /// Whether user id 0 would be an administrator outside.
+    pub(super) administrator: bool,
+}
+
+type Judged = Result<Option<(Refusal, Location)>, OtherReason>;
+
+impl Judge<'_> {
+    /// The refusal, if there is one, and where.
+    pub(super) fn judge(&self, attempt: &Attempt) -> Judged {
+        let target = locate(&attempt.target, self.caller, self.numbers)?;
+        let second = match &attempt.second {
+            Some(second) => Some(locate(second, self.caller, self.numbers)?),
+            None => None,
+        };
+        match (&attempt.what, second) {
+            (What::Open(flags), _) => self.open(*flags, target),
+            (What::MakeDirectory, _) => self.make(target, true),
+            (What::MakeNode(mode), _) => self.make_node(*mode, target),
+            (What::Symlink | What::Bind, _) => self.make(target, false),
+            (What::Unlink, _) => self.remove(target, false),
+            (What::RemoveDirectory, _) => self.remove(target, true),
+            (What::Link, Some(new)) => self.link(target, new),
+            (What::Rename(flags), Some(new)) => self.rename(*flags, target, new),
+            (What::Link | What::Rename(_), None) => Err(OtherReason),
+            (What::Truncate, _) => self.truncate(target),
+            (What::Change(change), _) => {
+                let Some((file, node)) = &target.node else { return Err(OtherReason) };
+                ownership::may_change(change, self.identity, file.as_fd(), node, self.view)?;
+                let answer = self.write_metadata(file.as_fd(), node);
+                Ok(refusal(answer?, target))
+            }
+        }
+    }
+
+    fn open(&self, flags: i32, target: Location) -> Judged {
+        let temporary = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+        let creates = flags & libc::O_CREAT != 0;
+        let access = flags & libc::O_ACCMODE;
+        if creates && flags & libc::O_DIRECTORY != 0 {
+            return Err(OtherReason);
+        }
+        let Some((file, node)) = &target.node else {
+            let (true, false, Some((parent, parent_node))) =
+                (creates, target.directory, &target.parent)
+            else {
+                return Err(OtherReason);
+            };
+            let answer = self.change_directory(parent.as_fd(), parent_node)?;
+            return Ok(refusal(answer, target));
+        };
+        let is_directory = node.kind() == libc::S_IFDIR;
+        if temporary {
+            if !is_directory || access == libc::O_RDONLY {
+                return Err(OtherReason);
+            }
+            let answer = self.change_directory(file.as_fd(), node)?;
+            return Ok(refusal(answer, target));
+        }
+        let exclusive = creates && flags & libc::O_EXCL != 0;
+        let wrong_kind = node.kind() == libc::S_IFLNK
+            || node.kind() == libc::S_IFSOCK
+            || (target.directory && !is_directory)
+            || (flags & libc::O_DIRECTORY != 0 && !is_directory);
+        let truncates = flags & libc::O_TRUNC != 0 && node.kind() == libc::S_IFREG;
+        let writes = access != libc::O_RDONLY || truncates;
+        if exclusive || wrong_kind || (is_directory && (writes || creates)) || !writes {
+            return Err(OtherReason);
+        }
+        let reads = access != libc::O_WRONLY;
+        let mut wanted = AccessFlags::W_OK;
+        wanted.set(AccessFlags::R_OK, reads);
+        let answer = self.write(file.as_fd(), node, wanted)?;
+        Ok(refusal(answer, target))
+    }
+
+    /// Makes a name.
+    fn make(&self, target: Location, directory: bool) -> Judged {
+        let (None, Some((parent, node))) = (&target.node, &target.parent) else {
+            return Err(OtherReason);
+        };
+        if target.directory && !directory {
+            return Err(OtherReason);
+        }
+        let answer = self.change_directory(parent.as_fd(), node)?;
+        Ok(refusal(answer, target))
+    }
+
+    fn make_node(&self, mode: u32, target: Location) -> Judged {
+        let device = matches!(mode & libc::S_IFMT, libc::S_IFCHR | libc::S_IFBLK);
+        let known = matches!(
+            mode & libc::S_IFMT,
+            0 | libc::S_IFREG | libc::S_IFCHR | libc::S_IFBLK | libc::S_IFIFO | libc::S_IFSOCK
+        );
+        if !known || (device && !(self.administrator && self.identity.uid == 0)) {
+            return Err(OtherReason);
+        }
+        let parent = target.parent.as_ref().map(|(_, node)| node.mount);
+        match self.make(target, false) {
+            // A mount that may be written, and a capability that is gone.
+            Ok(None) if device && parent.is_some() => Err(OtherReason),
+            other => other,
+        }
+    }
+
+    fn remove(&self, target: Location, directory: bool) -> Judged {
+        let answer = self.remove_name(&target, Some(directory))?;
+        Ok(refusal(answer, target))
+    }
+
+    /// Whether a name may be taken away; of a directory, or of anything else, where that is known.
+    fn remove_name(
+        &self,
+        target: &Location,
+        directory: Option<bool>,
+    ) -> Result<Answer, OtherReason> {
+        let (Some((file, node)), Some((parent, parent_node))) = (&target.node, &target.parent)
+        else {
+            return Err(OtherReason);
+        };
+        let is_directory = node.kind() == libc::S_IFDIR;
+        if directory.is_some_and(|directory| directory != is_directory)
+            || (target.directory && !is_directory)
+            // A mount point is busy.
+            || (self.view.own_mounts() && node.mount != parent_node.mount && self.is_busy(target))
+            || (directory == Some(true) && !is_empty(file.as_fd()))
+        {
+            return Err(OtherReason);
+        }
+        let answer = self.change_directory(parent.as_fd(), parent_node)?;
+        ownership::may_remove(self.identity, parent_node, node)?;
+        Ok(answer)
+    }
+
+    /// Whether a mount point of the sandbox's is one outside too.
+    fn is_busy(&self, target: &Location) -> bool {
+        let path = target.path(|file| self.view.name_of(file));
+        let path = Path::new(&path);
+        let node = self.view.on_host(path).and_then(|file| node::of_file(file.as_fd()));
+        let above = path.parent().map_or(Err(Errno::ENOENT), |parent| {
+            self.view.on_host(parent).and_then(|file| node::of_file(file.as_fd()))
+        });
+        match (node, above) {
+            (Ok(node), Ok(above)) => node.mount != above.mount,
+            _ => true,
+        }
+    }
+
+    fn link(&self, old: Location, new: Location) -> Judged {
+        let Some((source, node)) = &old.node else { return Err(OtherReason) };
+        if node.kind() == libc::S_IFDIR {
+            return Err(OtherReason);
+        }
+        ownership::may_link(self.identity, source.as_fd(), node)?;
+        let (None, Some((parent, parent_node)), false) = (&new.node, &new.parent, new.directory)
+        else {
+            return Err(OtherReason);
+        };
+        let answer = self.change_directory(parent.as_fd(), parent_node)?;
+        if answer != Answer::Allowed {
+            return Ok(refusal(answer, new));
+        }
+        if node.mount != parent_node.mount {
+            return self.across(&old, &new).map(|answer| refusal(answer, new));
+        }
+        if !self.view.own_mounts() && !self.view.is_below_roots(source.as_fd(), node, true)? {
+            // The new directory may be changed, and the file may not be referred to from there.
+            let across = Refusal { errno: Errno::EXDEV, layer: Layer::Landlock };
+            return Ok(Some((across, new)));
+        }
+        Err(OtherReason)
+    }
+
+    fn rename(&self, flags: u32, old: Location, new: Location) -> Judged {
+        const KNOWN: u32 = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE;
+        let exchange = flags & libc::RENAME_EXCHANGE != 0;
+        let (Some((file, node)), Some((from, from_node)), Some((to, to_node))) =
+            (&old.node, &old.parent, &new.parent)
+        else {
+            return Err(OtherReason);
+        };
+        let is_directory = node.kind() == libc::S_IFDIR;
+        if flags & !KNOWN != 0
+            || flags == KNOWN
+            || ((new.directory || old.directory) && !is_directory)
+        {
+            return Err(OtherReason);
+        }
+        match &new.node {
+            None if exchange => return Err(OtherReason),
+            Some(_) if flags & libc::RENAME_NOREPLACE != 0 => return Err(OtherReason),
+            // Two names of one file: nothing is done.
+            Some((_, there)) if (there.device, there.inode) == (node.device, node.inode) => {
+                return Err(OtherReason);
+            }
+            Some((there_file, there)) if !exchange => {
+                let there_is_directory = there.kind() == libc::S_IFDIR;
+                if there_is_directory != is_directory
+                    || (there_is_directory && !is_empty(there_file.as_fd()))
+                {
+                    return Err(OtherReason);
+                }
+            }
+            _ => {}
+        }
+        if is_directory && self.is_above(node, to.as_fd(), to_node)? {
+            return Err(OtherReason);
+        }
+        let first = self.remove_name(&old, None)?;
+        let second = self.change_directory(to.as_fd(), to_node)?;
+        if let Some((_, there)) = &new.node {
+            ownership::may_remove(self.identity, to_node, there)?;
+        }
+        if is_directory && (from_node.device, from_node.inode) != (to_node.device, to_node.inode) {
+            // Its entry for the directory above changes.
+            match access::check(file.as_fd(), AccessFlags::W_OK) {
+                Ok(()) | Err(Errno::EROFS) => {}
+                Err(_) => return Err(OtherReason),
+            }
+        }
+        if from_node.mount != to_node.mount {
+            return self.across(&old, &new).map(|answer| {
+                let at = if first == Answer::Allowed { new } else { old };
+                refusal(answer, at)
+            });
+        }
+        let _ = from;
+        match (first, second) {
+            (Answer::Refused(_), _) => Ok(refusal(first, old)),
+            (_, Answer::Refused(_)) => Ok(refusal(second, new)),
+            _ => Err(OtherReason),
+        }
+    }
+
+    /// Whether a directory is, or holds, another.
+    fn is_above(
+        &self,
+        upper: &Node,
+        lower: BorrowedFd<'_>,
+        lower_node: &Node,
+    ) -> Result<bool, OtherReason> {
+        let mut now = *lower_node;
+        let mut here: Option<OwnedFd> = None;
+        loop {
+            if (now.device, now.inode) == (upper.device, upper.inode) {
+                return Ok(true);
+            }
+            let from = here.as_ref().map_or(lower, AsFd::as_fd);
+            let above = super::view::open_at(
+                from,
+                Path::new(".."),
+                nix::fcntl::OFlag::O_DIRECTORY,
+                nix::fcntl::ResolveFlag::empty(),
+            )?;
+            let next = node::of_file(above.as_fd())?;
+            if (next.mount, next.inode, next.device) == (now.mount, now.inode, now.device) {
+                return Ok(false);
+            }
+            now = next;
+            here = Some(above);
+        }
+    }
+
+    /// Two mounts inside: refused by this sandbox if they are one outside.
+    fn across(&self, old: &Location, new: &Location) -> Result<Answer, OtherReason> {
+        let outside = |location: &Location| {
+            let path = location.path(|file| self.view.name_of(file));
+            let parent = Path::new(&path).parent().unwrap_or(Path::new("/"));
+            self.view.on_host(parent).and_then(|file| node::of_file(file.as_fd()))
+        };
+        if !self.view.own_mounts() || outside(old)?.mount != outside(new)?.mount {
+            return Err(OtherReason);
+        }
+        Ok(Answer::Refused(Refusal { errno: Errno::EXDEV, layer: Layer::Mount }))
+    }
+
+    fn truncate(&self, target: Location) -> Judged {
+        let Some((file, node)) = &target.node else { return Err(OtherReason) };
+        let governed = self.view.own_mounts() || self.view.landlock() >= 3;
+        if node.kind() != libc::S_IFREG || target.directory || !governed {
+            return Err(OtherReason);
+        }
+        let answer = self.write(file.as_fd(), node, AccessFlags::W_OK)?;
+        Ok(refusal(answer, target))
+    }
+
+    /// Adds or removes a name in a directory.
+    fn change_directory(
+        &self,
+        directory: BorrowedFd<'_>,
+        node: &Node,
+    ) -> Result<Answer, OtherReason> {
+        match access::check(directory, AccessFlags::W_OK | AccessFlags::X_OK) {
+            Ok(()) if self.view.is_below_roots(directory, node, true)? => Ok(Answer::Allowed),
+            Ok(()) => Ok(Answer::Refused(LANDLOCK)),
+            Err(Errno::EROFS) => self.read_only(directory),
+            Err(_) => Err(OtherReason),
+        }
+    }
+
+    /// Opens an existing file to write.
+    fn write(
+        &self,
+        file: BorrowedFd<'_>,
+        node: &Node,
+        wanted: AccessFlags,
+    ) -> Result<Answer, OtherReason> {
+        match access::check(file, wanted) {
+            Err(Errno::EROFS) => self.read_only(file),
+            Err(_) => Err(OtherReason),
+            Ok(()) => {
+                // A pipe or the like, which only a link of /proc leads to.
+                if !self.view.has_mount(node, file) {
+                    return Err(OtherReason);
+                }
+                // Devices and fifos may be written on a read-only mount, as far as Landlock lets.
+                if self.view.is_below_roots(file, node, true)? {
+                    return Err(OtherReason);
+                }
+                Ok(Answer::Refused(LANDLOCK))
+            }
+        }
+    }
+
+    /// Changes metadata, which only mounts govern.
+    fn write_metadata(&self, file: BorrowedFd<'_>, node: &Node) -> Result<Answer, OtherReason> {
+        let writable = self.view.lets_change(file, node, true)?;
+        if writable || !self.view.has_mount(node, file) {
+            return Err(OtherReason);
+        }
+        self.read_only(file)
+    }
+
+    /// Something is read-only inside: is it so outside?
+    fn read_only(&self, file: BorrowedFd<'_>) -> Result<Answer, OtherReason> {
+        if !self.view.own_mounts() {
+            return Err(OtherReason);
+        }
+        let refused = Answer::Refused(Refusal { errno: Errno::EROFS, layer: Layer::Mount });
+        let path = self.view.name_of(file)?;
+        let Ok(outside) = self.view.on_host(Path::new(&path)) else {
+            // A process of the command's own, or a node of its own /dev: outside they would be
+            // others, that may be written as these.
+            return Ok(refused);
+        };
+        match self.view.host_is_read_only(outside.as_fd()) {
+            true => Err(OtherReason),
+            false => Ok(refused),
+        }
+    }
+}
+
+const LANDLOCK: Refusal = Refusal { errno: Errno::EACCES, layer: Layer::Landlock };
+
+fn refusal(answer: Answer, at: Location) -> Option<(Refusal, Location)> {
+    match answer {
+        Answer::Refused(refusal) => Some((refusal, at)),
+        Answer::Allowed => None,
+    }
+}
+
+/// Whether a directory has no entries, as far as the caller may read it; else it is taken to have
+/// some.
+fn is_empty(directory: BorrowedFd<'_>) -> bool {
+    use nix::fcntl::{OFlag, openat};
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let opened = openat(directory, ".", flags, nix::sys::stat::Mode::empty());
+    let Ok(opened) = opened else { return false };
+    let Ok(mut entries) = nix::dir::Dir::from_fd(opened) else { return false };
+    entries.iter().flatten().all(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."))
+}
