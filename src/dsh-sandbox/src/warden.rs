@@ -364,7 +364,13 @@ impl Running {
 
     /// Waits for init and the pumps to be gone.
     fn wait(&mut self) {
-        let _ = waitpid(self.init, None);
+        // Init waits for every process of its namespace, and those that connected in the command's
+        // place may have become ours. Whoever waits for another command's init later finds it gone.
+        while let Ok(status) = waitpid(None, None) {
+            if status.pid() == Some(self.init) {
+                break;
+            }
+        }
         for pump in self.pumps.drain(..) {
             let _ = nix::sys::signal::kill(pump, Signal::SIGKILL);
             let _ = waitpid(pump, None);

@@ -129,13 +129,13 @@ impl Connection<'_> {
                 return ended_with(child);
             }
             if !notification::waits(self.listener, self.id) {
-                let _ = pidfd::send_signal(handle.as_fd(), Signal::SIGKILL);
+                end(child, &handle);
                 return Ok(libc::EINTR);
             }
             // One that another thread could take would be gone at the second look.
             let signals = self.caller.waiting_signals().unwrap_or(0);
             if signals & signals_before != 0 {
-                let _ = pidfd::send_signal(handle.as_fd(), Signal::SIGKILL);
+                end(child, &handle);
                 let timed = connection::has_send_timeout(self.socket.as_fd()) == Ok(true);
                 return Ok(if timed { libc::EINTR } else { ERESTARTSYS });
             }
@@ -151,6 +151,12 @@ impl Connection<'_> {
         address.extend_from_slice(format!("/proc/self/fd/{}\0", file.as_raw_fd()).as_bytes());
         connection::connect(self.socket.as_fd(), &address)
     }
+}
+
+/// Ends the process that connects, and takes note of it: init waits for all of its namespace.
+fn end(child: Pid, handle: &OwnedFd) {
+    let _ = pidfd::send_signal(handle.as_fd(), Signal::SIGKILL);
+    let _ = waitpid(child, None);
 }
 
 fn ended_with(child: Pid) -> Result<i32, Errno> {
