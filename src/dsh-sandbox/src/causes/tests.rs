@@ -18,6 +18,7 @@ fn host() -> Host {
         namespace_lock: Ok(()),
         landlock: Ok(7),
         seccomp: Ok(()),
+        observer: Ok(()),
     }
 }
 

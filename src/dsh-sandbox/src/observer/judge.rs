@@ -117,7 +117,7 @@ impl Judge<'_> {
             || (flags & libc::O_DIRECTORY != 0 && !is_directory);
         let truncates = flags & libc::O_TRUNC != 0 && node.kind() == libc::S_IFREG;
         let writes = access != libc::O_RDONLY || truncates;
-        if exclusive || wrong_kind || (is_directory && (writes || creates)) || !writes {
+        if exclusive || wrong_kind || is_directory || !writes {
             return Err(OtherReason);
         }
         let reads = access != libc::O_WRONLY;

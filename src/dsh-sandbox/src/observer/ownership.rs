@@ -75,8 +75,8 @@ pub(super) fn may_change(
             let there = has_attribute(file, name, view);
             only_if(
                 may_set_attribute(name, identity, file, node)
-                    && !(flags & libc::XATTR_CREATE != 0 && there)
-                    && !(flags & libc::XATTR_REPLACE != 0 && !there),
+                    && (flags & libc::XATTR_CREATE == 0 || !there)
+                    && (flags & libc::XATTR_REPLACE == 0 || there),
             )
         }
         Change::RemoveAttribute(name) => only_if(

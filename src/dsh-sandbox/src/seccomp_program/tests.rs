@@ -1,19 +1,24 @@
 //! The program against the table, by running it: a small interpreter of classic BPF.
 
-use dsh_facts::SandboxMode;
+use dsh_facts::{Observe, SandboxMode};
 
 use super::*;
 use crate::rung::Rung;
-use crate::seccomp_rules::{Rule, Rules, Situation};
+use crate::seccomp_rules::{Rules, Situation};
+use crate::traps::Traps;
 
 const ALLOW: u32 = 0x7fff_0000;
-const ALL: [Situation; 6] = [
+const NOTIFY: u32 = 0x7fc0_0000;
+const ALL: [Situation; 9] = [
     Situation::RootCaller,
     Situation::OwnInit,
     Situation::HostPids,
     Situation::NamespacesLockedByFilter,
     Situation::NetworkOffByFilter,
     Situation::MetadataRefused,
+    Situation::MetadataPerformed,
+    Situation::MetadataGoverned,
+    Situation::UnixSocketsRefused,
 ];
 
 /// What the kernel would return for one call.
@@ -46,26 +51,44 @@ fn run(program: &[Instruction], architecture: u32, number: u32, args: [u64; 6]) 
     }
 }
 
-/// What the table says, read without the compiler.
-fn expected(rules: &Rules, situations: &[Situation], number: u32, args: [u64; 6]) -> Vec<u32> {
-    let holds = |rule: &Rule| {
-        rule.when.is_empty()
-            || rule.when.iter().any(|conditions| {
-                conditions.0.iter().all(|c| {
-                    let arg = args[usize::from(c.arg)];
-                    let arg = if c.wide { arg } else { arg & 0xffff_ffff };
-                    match c.comparison {
-                        Comparison::Is { value, mask } => arg & mask.unwrap_or(u64::MAX) == value,
-                        Comparison::Not(value) => arg != value,
-                    }
+/// What the tables say about one call, read without the compiler.
+struct Expected<'a> {
+    refused: Vec<Selected<'a>>,
+    /// None without an observer.
+    trapped: Option<Vec<Trapped<'a>>>,
+}
+
+impl Expected<'_> {
+    fn verdicts(&self, args: [u64; 6]) -> Vec<u32> {
+        let holds = |when: &[Alternative]| {
+            when.is_empty()
+                || when.iter().any(|conditions| {
+                    conditions.0.iter().all(|c| {
+                        let arg = args[usize::from(c.arg)];
+                        let arg = if c.wide { arg } else { arg & 0xffff_ffff };
+                        match c.comparison {
+                            Comparison::Is { value, mask } => {
+                                arg & mask.unwrap_or(u64::MAX) == value
+                            }
+                            Comparison::Not(value) => arg != value,
+                        }
+                    })
                 })
-            })
-    };
-    rules
-        .select(situations)
-        .filter(|call| call.number == number && holds(call.rule))
-        .map(|call| 0x0005_0000 | call.rule.errno.errno())
-        .collect()
+        };
+        let refused = self.refused.iter().filter(|call| holds(&call.rule.when));
+        let verdicts: Vec<u32> =
+            refused.map(|call| 0x0005_0000 | call.rule.errno.errno()).collect();
+        let enosys = 0x0005_0000 | Refusal::Enosys.errno();
+        match &self.trapped {
+            Some(_) if verdicts.contains(&enosys) => vec![enosys],
+            Some(trapped)
+                if !verdicts.is_empty() || trapped.iter().any(|call| holds(call.when)) =>
+            {
+                vec![NOTIFY]
+            }
+            _ => verdicts,
+        }
+    }
 }
 
 fn table() -> Rules {
@@ -108,15 +131,31 @@ fn every_call_gets_the_verdict_of_the_table() {
         0x1_0000_0001,
         0xffff_ffff_ffff_ffff,
     ];
-    for situations in [&ALL[..], &[], &ALL[..1], &ALL[1..3], &ALL[3..]] {
-        let program = compile(rules.select(situations)).expect("it compiles");
+    let table = Traps::table().expect("the embedded table parses");
+    let combinations = [
+        (None, &ALL[..]),
+        (None, &[]),
+        (None, &ALL[..1]),
+        (None, &ALL[1..3]),
+        (None, &ALL[3..]),
+        (Some(Observe::Sockets), &ALL[..]),
+        (Some(Observe::Paths), &[]),
+        (Some(Observe::All), &ALL[..2]),
+    ];
+    for (level, situations) in combinations {
+        let select = || level.map(|level| table.select(level, situations));
+        let program = compile(rules.select(situations), select()).expect("it compiles");
         for number in 0..=NEWEST {
+            let expected = Expected {
+                refused: rules.select(situations).filter(|call| call.number == number).collect(),
+                trapped: select().map(|calls| calls.filter(|c| c.number == number).collect()),
+            };
             for first in values {
                 for second in values {
                     for rest in [0, 0o4755] {
                         let args = [first, second, rest, rest, 0, 0];
                         let verdict = run(&program, AUDIT_ARCHITECTURE, number, args);
-                        let expected = expected(&rules, situations, number, args);
+                        let expected = expected.verdicts(args);
                         if expected.is_empty() {
                             assert_eq!(verdict, ALLOW, "call {number} {args:x?}");
                         } else {
@@ -131,7 +170,8 @@ fn every_call_gets_the_verdict_of_the_table() {
 
 #[test]
 fn other_architectures_x32_and_newer_numbers_are_enosys() {
-    let program = compile(table().select(&[])).expect("it compiles");
+    let none: Option<std::iter::Empty<Trapped<'_>>> = None;
+    let program = compile(table().select(&[]), none).expect("it compiles");
     let enosys = 0x0005_0000 | Refusal::Enosys.errno();
     for (architecture, number) in [
         (0x4000_0003, 1),                       // i386
