@@ -92,6 +92,7 @@ fn nested(programs: &Programs, persona: Persona, outer: &str, inner: &str) -> Ve
     problems.equal("network", facts.network, Network::Off);
     let expected: &[(Layer, State, Option<&str>)] = &[
         (Layer::UserNamespace, State::Absent, Some("EPERM")),
+        (Layer::Observer, State::Absent, Some("EBUSY")),
         (Layer::Limits, State::Enforced, None),
         (Layer::Capabilities, State::Enforced, None),
         (Layer::Landlock, State::Enforced, None),

@@ -30,8 +30,14 @@ pub(crate) struct Host {
 pub(crate) const USER: u32 = 1000;
 
 /// Without mounts of its own a command is held by these alone.
-const LANDLOCK_ONLY: &[Layer] =
-    &[Layer::Limits, Layer::Capabilities, Layer::Landlock, Layer::Descriptors, Layer::Seccomp];
+const LANDLOCK_ONLY: &[Layer] = &[
+    Layer::Limits,
+    Layer::Capabilities,
+    Layer::Landlock,
+    Layer::Descriptors,
+    Layer::Seccomp,
+    Layer::Observer,
+];
 
 const ALL: &[Layer] = &[
     Layer::UserNamespace,
@@ -46,15 +52,15 @@ const ALL: &[Layer] = &[
     Layer::Landlock,
     Layer::Descriptors,
     Layer::Seccomp,
+    Layer::Observer,
 ];
 
 /// landlock_create_ruleset (the same number on every architecture) fails with EOPNOTSUPP: built in,
 /// and left out of the boot parameter `lsm`.
 const NOT_ENABLED: &str = "444:95";
 
-/// `metadata` only where a command may write at all; what depends on the kernel is added later.
+/// What depends on the kernel is added later.
 const LANDLOCK_ONLY_GAPS: &[&str] = &[
-    "metadata",
     "devices",
     "processes",
     "leftovers",
@@ -141,6 +147,7 @@ pub(crate) const HOSTS: &[Host] = &[
             Layer::Landlock,
             Layer::Descriptors,
             Layer::Seccomp,
+            Layer::Observer,
         ],
         partial: &[Layer::Proc],
         absent: &[(Layer::PidNamespace, "EPERM")],
@@ -171,7 +178,28 @@ pub(crate) const HOSTS: &[Host] = &[
         network: Network::Off,
         ..COMPLETE
     },
-    Host { name: "no-notification", options: &["-N"], ..COMPLETE },
+    Host {
+        name: "no-notification",
+        options: &["-N"],
+        absent: &[(Layer::Observer, "EINVAL")],
+        ..COMPLETE
+    },
+    Host {
+        name: "no-notification-and-no-user-namespaces",
+        options: &["-N", "-s", "nouserns"],
+        absent: &[(Layer::UserNamespace, "EPERM"), (Layer::Observer, "EINVAL")],
+        gaps: &[
+            "metadata",
+            "devices",
+            "processes",
+            "leftovers",
+            "scratch",
+            "ipc",
+            "network",
+            "process_limit",
+        ],
+        ..USERNS_REFUSED
+    },
     Host { name: "no-shared-memory", options: &["-S"], ..COMPLETE },
     Host { name: "bare-root", uid: 0, ..COMPLETE },
 ];
@@ -239,7 +267,6 @@ impl Host {
             gaps.remove("metadata");
         }
         let mut add = |missing: bool, effect| missing && gaps.insert(effect);
-        add(abi < 9, "unix_sockets");
         add(!self.own_mounts() && abi < 3, "truncate");
         add(!self.own_mounts() && abi < 5, "device_ioctl");
         add(!self.own_network() && abi < 6, "abstract_sockets");

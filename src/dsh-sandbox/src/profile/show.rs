@@ -23,6 +23,7 @@ impl Display for Profile {
             setting(f, "pids", self.pids.map(number), rung.pids.map(number))?;
         }
         paths(f, "writable", &self.writable)?;
+        paths(f, "sockets", &self.sockets)?;
         paths(f, "hidden", &self.hidden)?;
         paths(f, "protected", &self.protected)?;
         let states_environment = self.clear_environment
