@@ -92,6 +92,8 @@ impl What {
 
 /// The longest value of an extended attribute that fits a message to the worker.
 const VALUE_MAX: usize = 8 * 1024;
+/// The longest name of an extended attribute.
+const NAME_MAX: usize = 255;
 const UTIME_NOW: i64 = libc::UTIME_NOW;
 /// openat2(2): the size of the first version of `struct open_how`, whose first field are the flags.
 const OPEN_HOW: usize = 24;
@@ -110,7 +112,11 @@ impl Attempt {
     ) -> Result<Option<Self>, Errno> {
         let [a0, a1, a2, a3, a4, _] = *arguments;
         let at = |directory: u64, pointer: u64, follow: bool| -> Result<Target, Errno> {
-            Ok(Target { base: base(directory), path: caller.path(pointer)?, follow })
+            let path = caller.path(pointer)?;
+            if path.is_empty() {
+                return Err(Errno::ENOENT);
+            }
+            Ok(Target { base: base(directory), path, follow })
         };
         let here = |pointer, follow| at(low(libc::AT_FDCWD), pointer, follow);
         let one = |what, target| Ok(Some(Self { what, target, second: None }));
@@ -120,22 +126,27 @@ impl Attempt {
             path: Vec::new(),
             follow: true,
         };
-        // The flags of the *at calls, and what they make of an empty path.
-        let flagged = |directory, pointer: u64, flags: u64| -> Result<Option<Target>, Errno> {
-            let flags = int(flags);
-            let target = at(directory, pointer, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
-            Ok((!target.path.is_empty() || flags & libc::AT_EMPTY_PATH != 0).then_some(target))
+        // With a flag, an empty path is the descriptor itself.
+        let perhaps_at = |directory, pointer, flags: i32, follow| -> Result<Target, Errno> {
+            match at(directory, pointer, follow) {
+                Err(Errno::ENOENT) if flags & libc::AT_EMPTY_PATH != 0 => {
+                    Ok(Target { base: base(directory), path: Vec::new(), follow })
+                }
+                other => other,
+            }
         };
-        let change = |change, target: Option<Target>| {
-            Ok(target.map(|target| Self { what: What::Change(change), target, second: None }))
+        let flagged = |directory, pointer, flags: u64| -> Result<Target, Errno> {
+            let flags = known(int(flags), libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH)?;
+            perhaps_at(directory, pointer, flags, flags & libc::AT_SYMLINK_NOFOLLOW == 0)
         };
+        let change = |change, target| one(What::Change(change), target);
         let open = |flags: i32, directory, pointer| {
             let creates_new =
                 flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
             let follow = flags & libc::O_NOFOLLOW == 0 && !creates_new;
             one(What::Open(flags), at(directory, pointer, follow)?)
         };
-        let attempt = match name {
+        match name {
             "open" => open(int(a1), low(libc::AT_FDCWD), a0),
             "openat" => open(int(a2), a0, a1),
             "creat" => {
@@ -145,10 +156,12 @@ impl Attempt {
                 if a3 < OPEN_HOW as u64 {
                     return Ok(None);
                 }
-                let how = caller.words::<3>(a2)?;
-                match i32::try_from(how[0]) {
+                let [flags, mode, resolve] = caller.words::<3>(a2)?;
+                match i32::try_from(flags) {
                     // Flags for resolving are rare, and refuse more than is judged here.
-                    Ok(flags) if writes(flags) => open(flags, a0, a1),
+                    Ok(flags) if writes(flags) && resolve == 0 && (mode == 0 || makes(flags)) => {
+                        open(flags, a0, a1)
+                    }
                     _ => Ok(None),
                 }
             }
@@ -156,21 +169,19 @@ impl Attempt {
             "mkdirat" => one(What::MakeDirectory, at(a0, a1, false)?),
             "mknod" => one(What::MakeNode(unsigned(a1)), here(a0, false)?),
             "mknodat" => one(What::MakeNode(unsigned(a2)), at(a0, a1, false)?),
-            "symlink" => one(What::Symlink, here(a1, false)?),
-            "symlinkat" => one(What::Symlink, at(a1, a2, false)?),
+            // What it says has to be a path too.
+            "symlink" => one(What::Symlink, here(a0, false).and(here(a1, false))?),
+            "symlinkat" => one(What::Symlink, here(a0, false).and(at(a1, a2, false))?),
             "link" => two(What::Link, here(a0, false)?, here(a1, false)?),
             "linkat" => {
-                let follow = int(a4) & libc::AT_SYMLINK_FOLLOW != 0;
-                let old = at(a0, a1, follow)?;
-                if old.path.is_empty() && int(a4) & libc::AT_EMPTY_PATH == 0 {
-                    return Ok(None);
-                }
+                let flags = known(int(a4), libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH)?;
+                let old = perhaps_at(a0, a1, flags, flags & libc::AT_SYMLINK_FOLLOW != 0)?;
                 two(What::Link, old, at(a2, a3, false)?)
             }
             "unlink" => one(What::Unlink, here(a0, false)?),
             "rmdir" => one(What::RemoveDirectory, here(a0, false)?),
             "unlinkat" => {
-                let directory = int(a2) & libc::AT_REMOVEDIR != 0;
+                let directory = known(int(a2), libc::AT_REMOVEDIR)? != 0;
                 let what = if directory { What::RemoveDirectory } else { What::Unlink };
                 one(what, at(a0, a1, false)?)
             }
@@ -179,53 +190,45 @@ impl Attempt {
             "renameat2" => two(What::Rename(unsigned(a4)), at(a0, a1, false)?, at(a2, a3, false)?),
             "truncate" if a1.cast_signed() < 0 => Ok(None),
             "truncate" => one(What::Truncate, here(a0, true)?),
-            "chmod" => change(Change::Mode(unsigned(a1)), Some(here(a0, true)?)),
-            "fchmod" => change(Change::Mode(unsigned(a1)), Some(itself(a0))),
-            "fchmodat" => change(Change::Mode(unsigned(a2)), Some(at(a0, a1, true)?)),
+            "chmod" => change(Change::Mode(unsigned(a1)), here(a0, true)?),
+            "fchmod" => change(Change::Mode(unsigned(a1)), itself(a0)),
+            "fchmodat" => change(Change::Mode(unsigned(a2)), at(a0, a1, true)?),
             "fchmodat2" => change(Change::Mode(unsigned(a2)), flagged(a0, a1, a3)?),
-            "chown" => change(Change::Owner(unsigned(a1), unsigned(a2)), Some(here(a0, true)?)),
-            "lchown" => change(Change::Owner(unsigned(a1), unsigned(a2)), Some(here(a0, false)?)),
-            "fchown" => change(Change::Owner(unsigned(a1), unsigned(a2)), Some(itself(a0))),
+            "chown" => change(Change::Owner(unsigned(a1), unsigned(a2)), here(a0, true)?),
+            "lchown" => change(Change::Owner(unsigned(a1), unsigned(a2)), here(a0, false)?),
+            "fchown" => change(Change::Owner(unsigned(a1), unsigned(a2)), itself(a0)),
             "fchownat" => change(Change::Owner(unsigned(a2), unsigned(a3)), flagged(a0, a1, a4)?),
             "utime" => {
                 let times = match a1 {
                     0 => None,
                     pointer => Some(caller.words::<2>(pointer)?.map(|s| (s.cast_signed(), 0))),
                 };
-                change(Change::Times(times), Some(here(a0, true)?))
+                change(Change::Times(times), here(a0, true)?)
             }
-            "utimes" => change(Change::Times(timevals(caller, a1)?), Some(here(a0, true)?)),
+            "utimes" => change(Change::Times(timevals(caller, a1)?), here(a0, true)?),
             "futimesat" => {
                 let target = if a1 == 0 { itself(a0) } else { at(a0, a1, true)? };
-                change(Change::Times(timevals(caller, a2)?), Some(target))
+                change(Change::Times(timevals(caller, a2)?), target)
             }
             "utimensat" => {
                 let times = timespecs(caller, a2)?;
-                let target = if a1 == 0 { Some(itself(a0)) } else { flagged(a0, a1, a3)? };
-                change(Change::Times(times), target)
+                if a1 != 0 {
+                    return change(Change::Times(times), flagged(a0, a1, a3)?);
+                }
+                known(int(a3), 0)?;
+                change(Change::Times(times), itself(a0))
             }
-            "setxattr" => change(set_attribute(caller, arguments)?, Some(here(a0, true)?)),
-            "lsetxattr" => change(set_attribute(caller, arguments)?, Some(here(a0, false)?)),
-            "fsetxattr" => change(set_attribute(caller, arguments)?, Some(itself(a0))),
+            "setxattr" => change(set_attribute(caller, arguments)?, here(a0, true)?),
+            "lsetxattr" => change(set_attribute(caller, arguments)?, here(a0, false)?),
+            "fsetxattr" => change(set_attribute(caller, arguments)?, itself(a0)),
             "removexattr" => {
-                change(Change::RemoveAttribute(caller.path(a1)?), Some(here(a0, true)?))
+                change(Change::RemoveAttribute(attribute(caller, a1)?), here(a0, true)?)
             }
             "lremovexattr" => {
-                change(Change::RemoveAttribute(caller.path(a1)?), Some(here(a0, false)?))
+                change(Change::RemoveAttribute(attribute(caller, a1)?), here(a0, false)?)
             }
-            "fremovexattr" => change(Change::RemoveAttribute(caller.path(a1)?), Some(itself(a0))),
+            "fremovexattr" => change(Change::RemoveAttribute(attribute(caller, a1)?), itself(a0)),
             _ => Ok(None),
-        };
-        attempt.map(|attempt| attempt.filter(Self::can_succeed))
-    }
-
-    /// Whether the names are any at all.
-    fn can_succeed(&self) -> bool {
-        let empty = |target: &Target| target.path.is_empty();
-        match &self.what {
-            What::Change(_) => true,
-            What::Link => !self.second.as_ref().is_some_and(empty),
-            _ => !empty(&self.target) && !self.second.as_ref().is_some_and(empty),
         }
     }
 }
@@ -234,6 +237,16 @@ impl Attempt {
 pub(super) fn writes(flags: i32) -> bool {
     flags & libc::O_PATH == 0
         && flags & (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) != 0
+}
+
+/// Whether an open may make a file, so that its mode means something.
+fn makes(flags: i32) -> bool {
+    flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE
+}
+
+/// Flags, where the kernel takes them.
+fn known(flags: i32, known: i32) -> Result<i32, Errno> {
+    if flags & !known == 0 { Ok(flags) } else { Err(Errno::EINVAL) }
 }
 
 /// Whether a call changes metadata.
@@ -253,15 +266,22 @@ fn base(descriptor: u64) -> Base {
 
 fn set_attribute(caller: &Caller<'_>, arguments: &[u64; 6]) -> Result<Change, Errno> {
     let [_, name, value, size, flags, _] = *arguments;
+    let flags = known(int(flags), libc::XATTR_CREATE | libc::XATTR_REPLACE)?;
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     if size > VALUE_MAX {
         return Err(Errno::E2BIG);
     }
     Ok(Change::SetAttribute {
-        name: caller.path(name)?,
+        name: attribute(caller, name)?,
         value: caller.bytes(value, size)?,
-        flags: int(flags),
+        flags,
     })
+}
+
+/// The name of an extended attribute, xattr(7).
+fn attribute(caller: &Caller<'_>, pointer: u64) -> Result<Vec<u8>, Errno> {
+    let name = caller.path(pointer)?;
+    if (1..=NAME_MAX).contains(&name.len()) { Ok(name) } else { Err(Errno::ERANGE) }
 }
 
 fn timespecs(caller: &Caller<'_>, pointer: u64) -> Result<Option<[(i64, i64); 2]>, Errno> {

@@ -116,7 +116,8 @@ impl Judge<'_> {
             || (target.directory && !is_directory)
             || (flags & libc::O_DIRECTORY != 0 && !is_directory);
         let truncates = flags & libc::O_TRUNC != 0 && node.kind() == libc::S_IFREG;
-        let writes = access != libc::O_RDONLY || truncates;
+        // Both together are a mode of its own: both rights, and neither reading nor writing.
+        let writes = matches!(access, libc::O_WRONLY | libc::O_RDWR) || truncates;
         if exclusive || wrong_kind || is_directory || !writes {
             return Err(OtherReason);
         }
