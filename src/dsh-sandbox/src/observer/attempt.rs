@@ -65,6 +65,8 @@ pub(crate) struct Target {
 pub(crate) enum Base {
     WorkingDirectory,
     Descriptor(i32),
+    /// A descriptor by itself, which is of no use where it is open for its path alone.
+    OpenFile(i32),
 }
 
 impl What {
@@ -122,7 +124,7 @@ impl Attempt {
         let one = |what, target| Ok(Some(Self { what, target, second: None }));
         let two = |what, target, second| Ok(Some(Self { what, target, second: Some(second) }));
         let itself = |descriptor: u64| Target {
-            base: Base::Descriptor(int(descriptor)),
+            base: Base::OpenFile(int(descriptor)),
             path: Vec::new(),
             follow: true,
         };

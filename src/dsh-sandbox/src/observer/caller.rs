@@ -10,6 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
+use nix::libc;
 use nix::sys::stat::Mode;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::{Pid, read};
@@ -133,13 +134,23 @@ impl Caller<'_> {
     pub(crate) fn base(&self, base: Base) -> Result<OwnedFd, Errno> {
         match base {
             Base::WorkingDirectory => self.open("cwd", OFlag::O_PATH),
-            Base::Descriptor(number) => {
+            Base::Descriptor(number) | Base::OpenFile(number) => {
                 self.open(&format!("fd/{number}"), OFlag::O_PATH).map_err(|errno| match errno {
                     Errno::ENOENT => Errno::EBADF,
                     errno => errno,
                 })
             }
         }
+    }
+
+    /// Whether a descriptor is open with `O_PATH`, proc_pid_fdinfo(5).
+    pub(crate) fn is_path_alone(&self, number: i32) -> bool {
+        let Ok(text) = self.contents(&format!("fdinfo/{number}")) else { return false };
+        String::from_utf8_lossy(&text)
+            .lines()
+            .find_map(|line| line.strip_prefix("flags:"))
+            .and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok())
+            .is_some_and(|flags| flags & libc::O_PATH != 0)
     }
 
     fn open(&self, name: &str, flags: OFlag) -> Result<OwnedFd, Errno> {

@@ -14,7 +14,7 @@ use nix::fcntl::{OFlag, ResolveFlag, readlinkat};
 use nix::libc;
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 
-use super::attempt::Target;
+use super::attempt::{Base, Target};
 use super::caller::{Caller, Numbers, name};
 use super::view::open_at;
 
@@ -50,6 +50,11 @@ pub(super) fn locate(
 ) -> Result<Location, Errno> {
     let absolute = target.path.first() == Some(&b'/');
     let start = if absolute { root()? } else { caller.base(target.base)? };
+    if let Base::OpenFile(number) = target.base
+        && caller.is_path_alone(number)
+    {
+        return Err(Errno::EBADF);
+    }
     if target.path.is_empty() {
         let node = node::of_file(start.as_fd())?;
         return Ok(Location {
