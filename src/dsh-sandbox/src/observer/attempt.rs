@@ -70,6 +70,15 @@ pub(crate) enum Base {
 }
 
 impl What {
+    /// Whether it is the name that is made or removed, and not what it leads to.
+    pub(super) fn takes_a_name(&self) -> bool {
+        match self {
+            Self::MakeDirectory | Self::MakeNode(_) | Self::Symlink | Self::Bind => true,
+            Self::Unlink | Self::RemoveDirectory | Self::Rename(_) => true,
+            Self::Open(_) | Self::Link | Self::Truncate | Self::Change(_) => false,
+        }
+    }
+
     /// The operation, as the facts have it.
     pub(crate) fn operation(&self) -> &'static str {
         match self {

@@ -61,9 +61,10 @@ type Judged = Result<Option<(Refusal, Location)>, OtherReason>;
 impl Judge<'_> {
     /// The refusal, if there is one, and where.
     pub(super) fn judge(&self, attempt: &Attempt) -> Judged {
-        let target = locate(&attempt.target, self.caller, self.numbers)?;
+        let as_name = attempt.what.takes_a_name();
+        let target = locate(&attempt.target, self.caller, self.numbers, as_name)?;
         let second = match &attempt.second {
-            Some(second) => Some(locate(second, self.caller, self.numbers)?),
+            Some(second) => Some(locate(second, self.caller, self.numbers, true)?),
             None => None,
         };
         match (&attempt.what, second) {

@@ -37,7 +37,7 @@ pub(super) struct Location {
     pub(super) directory: bool,
 }
 
-/// Looks a target up.
+/// Looks a target up: the file, or with `as_name` what is in its directory under its last name.
 ///
 /// # Errors
 ///
@@ -47,6 +47,22 @@ pub(super) fn locate(
     target: &Target,
     caller: &Caller<'_>,
     numbers: Numbers,
+    as_name: bool,
+) -> Result<Location, Errno> {
+    let location = walk(target, caller, numbers, as_name)?;
+    match &location.node {
+        Some((_, node)) if location.directory && node.kind() != libc::S_IFDIR => {
+            Err(Errno::ENOTDIR)
+        }
+        _ => Ok(location),
+    }
+}
+
+fn walk(
+    target: &Target,
+    caller: &Caller<'_>,
+    numbers: Numbers,
+    as_name: bool,
 ) -> Result<Location, Errno> {
     let absolute = target.path.first() == Some(&b'/');
     let start = if absolute { root()? } else { caller.base(target.base)? };
@@ -65,8 +81,6 @@ pub(super) fn locate(
         });
     }
     let mut rest = Rest::of(&target.path);
-    // With a slash behind it a link is followed, whatever was asked for.
-    let follow = target.follow || rest.directory;
     let mut here = start;
     let mut links = 0;
     loop {
@@ -80,6 +94,8 @@ pub(super) fn locate(
             });
         };
         let last = rest.is_empty();
+        // With a slash behind it a link is followed, whatever was asked for.
+        let follow = target.follow || (rest.directory && !as_name);
         if component == ".." || component == "." {
             here = step(here.as_fd(), &component, OFlag::O_DIRECTORY)?;
             continue;

@@ -192,7 +192,7 @@ fn judged(judge: &Judge<'_>, attempt: &Attempt) -> Reply {
 
 fn performed(judge: &Judge<'_>, attempt: &Attempt) -> Reply {
     let What::Change(change) = &attempt.what else { return Reply::Failed(Errno::EINVAL as i32) };
-    let location = match locate(&attempt.target, judge.caller, judge.numbers) {
+    let location = match locate(&attempt.target, judge.caller, judge.numbers, false) {
         Ok(location) => location,
         Err(errno) => return Reply::Failed(errno as i32),
     };
@@ -219,7 +219,7 @@ fn performed(judge: &Judge<'_>, attempt: &Attempt) -> Reply {
 
 fn find(judge: &Judge<'_>, plan: &ObserverPlan, target: &Target) -> (Reply, Option<OwnedFd>) {
     let failed = |errno: Errno| (Reply::Failed(errno as i32), None);
-    let location = match locate(target, judge.caller, judge.numbers) {
+    let location = match locate(target, judge.caller, judge.numbers, false) {
         Ok(location) => location,
         Err(errno) => return failed(errno),
     };
