@@ -16,7 +16,7 @@ use nix::unistd::AccessFlags;
 
 use super::attempt::{Attempt, What};
 use super::caller::{Caller, Identity, Numbers};
-use super::locate::{Location, locate};
+use super::locate::{Location, is_proc, locate};
 use super::ownership;
 use super::view::View;
 
@@ -212,11 +212,14 @@ impl Judge<'_> {
             return Err(OtherReason);
         };
         let answer = self.change_directory(parent.as_fd(), parent_node)?;
-        if answer != Answer::Allowed {
+        if node.mount != parent_node.mount {
+            // From another file system there is no link outside either.
+            let across = self.across(&old, &new)?;
+            let answer = if answer == Answer::Allowed { across } else { answer };
             return Ok(refusal(answer, new));
         }
-        if node.mount != parent_node.mount {
-            return self.across(&old, &new).map(|answer| refusal(answer, new));
+        if answer != Answer::Allowed {
+            return Ok(refusal(answer, new));
         }
         if !self.view.own_mounts() && !self.view.is_below_roots(source.as_fd(), node, true)? {
             // The new directory may be changed, and the file may not be referred to from there.
@@ -227,7 +230,7 @@ impl Judge<'_> {
     }
 
     fn rename(&self, flags: u32, old: Location, new: Location) -> Judged {
-        const KNOWN: u32 = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE;
+        const KNOWN: u32 = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE | libc::RENAME_WHITEOUT;
         let exchange = flags & libc::RENAME_EXCHANGE != 0;
         let (Some((file, node)), Some((from, from_node)), Some((to, to_node))) =
             (&old.node, &old.parent, &new.parent)
@@ -236,7 +239,7 @@ impl Judge<'_> {
         };
         let is_directory = node.kind() == libc::S_IFDIR;
         if flags & !KNOWN != 0
-            || flags == KNOWN
+            || (exchange && flags != libc::RENAME_EXCHANGE)
             || ((new.directory || old.directory) && !is_directory)
         {
             return Err(OtherReason);
@@ -244,9 +247,11 @@ impl Judge<'_> {
         match &new.node {
             None if exchange => return Err(OtherReason),
             Some(_) if flags & libc::RENAME_NOREPLACE != 0 => return Err(OtherReason),
-            // Two names of one file: nothing is done.
+            // Two names of one file: nothing is done, which needs no rights but those of mounts.
             Some((_, there)) if (there.device, there.inode) == (node.device, node.inode) => {
-                return Err(OtherReason);
+                let first = self.change_names(from.as_fd(), from_node)?;
+                let second = self.change_names(to.as_fd(), to_node)?;
+                return self.between(first, second, old, new);
             }
             Some((there_file, there)) if !exchange => {
                 let there_is_directory = there.kind() == libc::S_IFDIR;
@@ -261,6 +266,13 @@ impl Judge<'_> {
         if is_directory && self.is_above(node, to.as_fd(), to_node)? {
             return Err(OtherReason);
         }
+        // A directory that is not empty without an exchange is judged already.
+        if let (true, Some((_, there))) = (exchange, &new.node)
+            && there.kind() == libc::S_IFDIR
+            && self.is_above(there, from.as_fd(), from_node)?
+        {
+            return Err(OtherReason);
+        }
         let first = self.remove_name(&old, None)?;
         let second = self.change_directory(to.as_fd(), to_node)?;
         if let Some((_, there)) = &new.node {
@@ -273,13 +285,16 @@ impl Judge<'_> {
                 Err(_) => return Err(OtherReason),
             }
         }
-        if from_node.mount != to_node.mount {
-            return self.across(&old, &new).map(|answer| {
-                let at = if first == Answer::Allowed { new } else { old };
-                refusal(answer, at)
-            });
+        self.between(first, second, old, new)
+    }
+
+    /// Two names, and what stands in the way of either in its directory.
+    fn between(&self, first: Answer, second: Answer, old: Location, new: Location) -> Judged {
+        let mount = |location: &Location| location.parent.as_ref().map(|(_, node)| node.mount);
+        if mount(&old) != mount(&new) {
+            let answer = self.across(&old, &new)?;
+            return Ok(refusal(answer, if first == Answer::Allowed { new } else { old }));
         }
-        let _ = from;
         match (first, second) {
             (Answer::Refused(_), _) => Ok(refusal(first, old)),
             (_, Answer::Refused(_)) => Ok(refusal(second, new)),
@@ -348,8 +363,19 @@ impl Judge<'_> {
         match access::check(directory, AccessFlags::W_OK | AccessFlags::X_OK) {
             Ok(()) if self.view.is_below_roots(directory, node, true)? => Ok(Answer::Allowed),
             Ok(()) => Ok(Answer::Refused(LANDLOCK)),
+            // Nobody can in /proc.
+            Err(Errno::EROFS) if is_proc(directory) => Err(OtherReason),
             Err(Errno::EROFS) => self.read_only(directory),
             Err(_) => Err(OtherReason),
+        }
+    }
+
+    /// The same, as far as this sandbox alone is asked.
+    fn change_names(&self, directory: BorrowedFd<'_>, node: &Node) -> Result<Answer, OtherReason> {
+        match self.view.lets_change(directory, node, true)? {
+            true => Ok(Answer::Allowed),
+            false if self.view.own_mounts() => self.read_only(directory),
+            false => Ok(Answer::Refused(LANDLOCK)),
         }
     }
 

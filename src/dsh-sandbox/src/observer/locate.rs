@@ -150,7 +150,8 @@ fn step(here: BorrowedFd<'_>, component: &OsStr, flags: OFlag) -> Result<OwnedFd
     open_at(here, Path::new(component), flags, ResolveFlag::empty())
 }
 
-fn is_proc(directory: BorrowedFd<'_>) -> bool {
+/// Whether a directory is one of /proc.
+pub(super) fn is_proc(directory: BorrowedFd<'_>) -> bool {
     fstatfs(directory).is_ok_and(|system| system.filesystem_type() == PROC_SUPER_MAGIC)
 }
 
