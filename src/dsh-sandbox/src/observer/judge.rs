@@ -18,7 +18,7 @@ use super::attempt::{Attempt, What};
 use super::caller::{Caller, Identity, Numbers};
 use super::locate::{Location, is_proc, locate};
 use super::ownership;
-use super::view::View;
+use super::view::{View, is_read_only};
 
 /// How this sandbox refuses something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -424,7 +424,7 @@ impl Judge<'_> {
             // others, that may be written as these.
             return Ok(refused);
         };
-        match self.view.host_is_read_only(outside.as_fd()) {
+        match is_read_only(outside.as_fd()) {
             true => Err(OtherReason),
             false => Ok(refused),
         }

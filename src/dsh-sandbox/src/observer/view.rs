@@ -35,7 +35,9 @@ pub(crate) struct View {
     pub(super) host: OwnedFd,
     /// Whether the command has mounts of its own, which decide what may be written.
     own_mounts: bool,
-    /// Numbers of the mounts that are not read-only.
+    /// Numbers of the tree's mounts that are read-only.
+    read_only: HashSet<u64>,
+    /// Numbers of those that are not.
     writable: HashSet<u64>,
     /// Numbers of the mounts whose look-ups end.
     local: HashSet<u64>,
@@ -65,6 +67,7 @@ impl View {
             proc,
             host,
             own_mounts: plan.own_mounts,
+            read_only: mounts.iter().filter(|one| one.read_only()).map(|one| one.id).collect(),
             writable: mounts.iter().filter(|one| !one.read_only()).map(|one| one.id).collect(),
             local: mounts
                 .iter()
@@ -116,7 +119,12 @@ impl View {
         patient: bool,
     ) -> Result<bool, Errno> {
         if self.own_mounts {
-            return Ok(self.writable.contains(&node.mount));
+            if self.writable.contains(&node.mount) {
+                return Ok(true);
+            }
+            // What was handed over is seen through the mount of whoever opened it.
+            let handed_over = self.is_named(node) && !self.read_only.contains(&node.mount);
+            return Ok(handed_over && !is_read_only(directory));
         }
         self.is_below_roots(directory, node, patient)
     }
@@ -212,12 +220,6 @@ impl View {
         link_of(file).is_some_and(|link| metadata::has_attribute(&link, &name))
     }
 
-    /// Whether a file of the host's is on a mount or a file system that the host itself has
-    /// read-only.
-    pub(super) fn host_is_read_only(&self, file: BorrowedFd<'_>) -> bool {
-        fstatvfs(file).is_ok_and(|system| system.flags().contains(FsFlags::ST_RDONLY))
-    }
-
     /// Opens what the host has under an absolute name, for its path alone: a symbolic link itself.
     pub(super) fn on_host(&self, path: &Path) -> Result<OwnedFd, Errno> {
         self.open_on_host(path, OFlag::O_NOFOLLOW)
@@ -237,6 +239,11 @@ impl View {
 /// The link in /proc that leads to an open file, relative to an observer's working directory.
 pub(super) fn link_of(file: BorrowedFd<'_>) -> Option<CString> {
     CString::new(format!("self/fd/{}", file.as_raw_fd())).ok()
+}
+
+/// Whether a file is seen through a read-only mount, or its file system is read-only.
+pub(super) fn is_read_only(file: BorrowedFd<'_>) -> bool {
+    fstatvfs(file).is_ok_and(|system| system.flags().contains(FsFlags::ST_RDONLY))
 }
 
 /// Opens a name for its path alone.
