@@ -99,12 +99,12 @@ impl Glance<'_> {
         let last = name(free.name);
         match readlinkat(&free.directory, last) {
             Err(Errno::ENOENT) => true,
-            // It is there, and no link; it may be a mount point.
+            // It is there, and no link; it may be a mount point, or a device.
             Err(Errno::EINVAL) => {
                 let file =
                     open_at(free.directory.as_fd(), Path::new(last), OFlag::O_NOFOLLOW, CACHED);
                 file.and_then(|file| node::of_file(file.as_fd()))
-                    .is_ok_and(|node| node.mount == free.node.mount)
+                    .is_ok_and(|node| node.mount == free.node.mount && !is_device(&node))
             }
             _ => false,
         }
@@ -120,6 +120,13 @@ impl Glance<'_> {
 
     fn is_free_file(&self, file: BorrowedFd<'_>, node: &Node) -> bool {
         self.view.is_named(node)
-            || (self.view.own_mounts() && self.view.lets_change(file, node, false) == Ok(true))
+            || (!is_device(node)
+                && self.view.own_mounts()
+                && self.view.lets_change(file, node, false) == Ok(true))
     }
+}
+
+/// Whether a file is a device, which may not open where others do.
+pub(super) fn is_device(node: &Node) -> bool {
+    matches!(node.kind(), libc::S_IFCHR | libc::S_IFBLK)
 }

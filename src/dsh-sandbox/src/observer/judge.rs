@@ -16,9 +16,10 @@ use nix::unistd::AccessFlags;
 
 use super::attempt::{Attempt, What};
 use super::caller::{Caller, Identity, Numbers};
+use super::glance::is_device;
 use super::locate::{Location, is_proc, locate};
 use super::ownership;
-use super::view::{View, is_read_only};
+use super::view::{View, has_no_devices, is_read_only};
 
 /// How this sandbox refuses something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -394,6 +395,9 @@ impl Judge<'_> {
                 if !self.view.has_mount(node, file) {
                     return Err(OtherReason);
                 }
+                if is_device(node) && self.view.own_mounts() && has_no_devices(file) {
+                    return self.no_device(file);
+                }
                 // Devices and fifos may be written on a read-only mount, as far as Landlock lets.
                 if self.view.is_below_roots(file, node, true)? {
                     return Err(OtherReason);
@@ -410,6 +414,15 @@ impl Judge<'_> {
             return Err(OtherReason);
         }
         self.read_only(file)
+    }
+
+    /// A device does not open inside: does it outside?
+    fn no_device(&self, file: BorrowedFd<'_>) -> Result<Answer, OtherReason> {
+        let path = self.view.name_of(file)?;
+        match self.view.on_host(Path::new(&path)) {
+            Ok(outside) if has_no_devices(outside.as_fd()) => Err(OtherReason),
+            _ => Ok(Answer::Refused(Refusal { errno: Errno::EACCES, layer: Layer::Mount })),
+        }
     }
 
     /// Something is read-only inside: is it so outside?

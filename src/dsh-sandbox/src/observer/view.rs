@@ -246,6 +246,11 @@ pub(super) fn is_read_only(file: BorrowedFd<'_>) -> bool {
     fstatvfs(file).is_ok_and(|system| system.flags().contains(FsFlags::ST_RDONLY))
 }
 
+/// Whether a file is seen through a mount on which no device opens.
+pub(super) fn has_no_devices(file: BorrowedFd<'_>) -> bool {
+    fstatvfs(file).is_ok_and(|system| system.flags().contains(FsFlags::ST_NODEV))
+}
+
 /// Opens a name for its path alone.
 pub(super) fn open_at(
     directory: BorrowedFd<'_>,
