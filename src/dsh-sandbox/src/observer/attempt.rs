@@ -150,6 +150,15 @@ impl Attempt {
             let flags = known(int(flags), libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH)?;
             perhaps_at(directory, pointer, flags, flags & libc::AT_SYMLINK_NOFOLLOW == 0)
         };
+        // The same, where an empty path means an open file.
+        let flagged_file = |directory, pointer, flags: u64| -> Result<Target, Errno> {
+            match flagged(directory, pointer, flags) {
+                Ok(target) if target.path.is_empty() && int(directory) >= 0 => {
+                    Ok(itself(directory))
+                }
+                other => other,
+            }
+        };
         let change = |change, target| one(What::Change(change), target);
         let open = |flags: i32, directory, pointer| {
             let creates_new =
@@ -232,6 +241,17 @@ impl Attempt {
             "setxattr" => change(set_attribute(caller, arguments)?, here(a0, true)?),
             "lsetxattr" => change(set_attribute(caller, arguments)?, here(a0, false)?),
             "fsetxattr" => change(set_attribute(caller, arguments)?, itself(a0)),
+            "setxattrat" => {
+                let target = flagged_file(a0, a1, a2)?;
+                // struct xattr_args: value, then size and flags of 32 bits each.
+                let [value, rest] = caller.words::<2>(a4)?;
+                let [size, flags] = [rest & u64::from(u32::MAX), rest >> 32];
+                change(set_attribute(caller, &[a0, a3, value, size, flags, 0])?, target)
+            }
+            "removexattrat" => {
+                let target = flagged_file(a0, a1, a2)?;
+                change(Change::RemoveAttribute(attribute(caller, a3)?), target)
+            }
             "removexattr" => {
                 change(Change::RemoveAttribute(attribute(caller, a1)?), here(a0, true)?)
             }
