@@ -241,7 +241,7 @@ impl Judge<'_> {
         let is_directory = node.kind() == libc::S_IFDIR;
         if flags & !KNOWN != 0
             || (exchange && flags != libc::RENAME_EXCHANGE)
-            || ((new.directory || old.directory) && !is_directory)
+            || (new.directory && !is_directory && !exchange)
         {
             return Err(OtherReason);
         }
@@ -279,11 +279,10 @@ impl Judge<'_> {
         if let Some((_, there)) = &new.node {
             ownership::may_remove(self.identity, to_node, there)?;
         }
-        if is_directory && (from_node.device, from_node.inode) != (to_node.device, to_node.inode) {
-            // Its entry for the directory above changes.
-            match access::check(file.as_fd(), AccessFlags::W_OK) {
-                Ok(()) | Err(Errno::EROFS) => {}
-                Err(_) => return Err(OtherReason),
+        if (from_node.device, from_node.inode) != (to_node.device, to_node.inode) {
+            ownership::may_move(file.as_fd(), node)?;
+            if let (true, Some((there_file, there))) = (exchange, &new.node) {
+                ownership::may_move(there_file.as_fd(), there)?;
             }
         }
         self.between(first, second, old, new)

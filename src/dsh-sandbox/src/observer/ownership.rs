@@ -116,6 +116,12 @@ pub(super) fn may_remove(
     )
 }
 
+/// Whether a file may be moved to another directory: one that is a directory itself has an entry
+/// that changes with it.
+pub(super) fn may_move(file: BorrowedFd<'_>, node: &Node) -> Result<(), OtherReason> {
+    only_if(node.kind() != libc::S_IFDIR || may_write(file))
+}
+
 /// Whether a file may be given another name where `fs.protected_hardlinks` is set, as everywhere.
 pub(super) fn may_link(
     identity: &Identity,
