@@ -75,12 +75,18 @@ pub fn remove_attribute(link: &CStr, name: &CStr) -> Result<()> {
     Errno::result(unsafe { libc::removexattr(link.as_ptr(), name.as_ptr()) }).map(drop)
 }
 
-/// Whether the file behind a link has an extended attribute of this name that we may see:
-/// getxattr(2).
+/// The longest list of names, xattr(7).
+const LIST_MAX: usize = 65_536;
+
+/// Whether the file behind a link has an extended attribute of this name, which needs no right to
+/// read it: listxattr(2). Those of administrators are not there for others.
 #[must_use]
 pub fn has_attribute(link: &CStr, name: &CStr) -> bool {
-    // SAFETY: both names are NUL-terminated, and with size 0 the kernel writes nothing.
-    unsafe { libc::getxattr(link.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) >= 0 }
+    let mut names = vec![0_u8; LIST_MAX];
+    // SAFETY: the link is NUL-terminated, and the kernel writes at most `names.len()` bytes.
+    let length = unsafe { libc::listxattr(link.as_ptr(), names.as_mut_ptr().cast(), names.len()) };
+    let listed = names.get(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
+    listed.split(|byte| *byte == 0).any(|one| one == name.to_bytes())
 }
 
 #[cfg(test)]
