@@ -280,6 +280,20 @@ fn known(flags: i32, known: i32) -> Result<i32, Errno> {
     if flags & !known == 0 { Ok(flags) } else { Err(Errno::EINVAL) }
 }
 
+/// The name of a call without its variants, for one whose arguments say nothing.
+pub(super) fn without_variant(name: &str) -> &str {
+    match name {
+        "openat" | "openat2" | "creat" => "open",
+        "mknodat" => "mknod",
+        "fchmod" | "fchmodat" | "fchmodat2" => "chmod",
+        "lchown" | "fchown" | "fchownat" => "chown",
+        "utime" | "futimesat" | "utimensat" => "utimes",
+        "lsetxattr" | "fsetxattr" | "setxattrat" => "setxattr",
+        "lremovexattr" | "fremovexattr" | "removexattrat" => "removexattr",
+        other => other,
+    }
+}
+
 /// Whether a call changes metadata.
 pub(super) fn is_change(name: &str) -> bool {
     name.ends_with("xattr")

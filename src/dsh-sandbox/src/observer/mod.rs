@@ -194,7 +194,7 @@ impl Observer {
             // A path makes the fact more useful, and decides nothing.
             let attempt = Attempt::decode(name, &call.arguments, &caller).ok().flatten();
             let path = attempt.as_ref().and_then(|attempt| self.path_of(&caller, numbers, attempt));
-            let operation = attempt.as_ref().map_or(name, |attempt| attempt.what.operation());
+            let operation = attempt::without_variant(name);
             if outside && notification::waits(self.listener.as_fd(), call.id) {
                 let what = Refused {
                     operation: operation.to_owned(),
