@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::Result;
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
@@ -16,6 +17,26 @@ pub fn open(pid: Pid) -> Result<OwnedFd> {
     let fd = super::descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })?;
     // SAFETY: the kernel has just returned this descriptor to us; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A descriptor of the thread `thread`, whose descriptors need not be those of its process:
+/// pidfd_open(2) with `PIDFD_THREAD` (Linux 6.9). On an older kernel a descriptor of `process`.
+///
+/// # Errors
+///
+/// `ESRCH` when there is no such thread.
+pub fn open_thread(thread: Pid, process: Pid) -> Result<OwnedFd> {
+    const PIDFD_THREAD: libc::c_int = libc::O_EXCL;
+    // SAFETY: the call takes two integers.
+    let opened = super::descriptor(unsafe {
+        libc::syscall(libc::SYS_pidfd_open, thread.as_raw(), PIDFD_THREAD)
+    });
+    match opened {
+        // SAFETY: the kernel has just returned this descriptor to us; nobody else owns it.
+        Ok(fd) => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        Err(Errno::EINVAL) => open(process),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Sends a signal to the process behind the descriptor: pidfd_send_signal(2) (Linux 5.1).

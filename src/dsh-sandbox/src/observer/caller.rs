@@ -46,6 +46,17 @@ pub(crate) struct Identity {
     pub(crate) capabilities: u64,
 }
 
+/// Signals of a thread, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Signals {
+    /// Those that wait for it, and that it takes.
+    pub(crate) own: u64,
+    /// Those that wait for any thread of its process, and that it takes.
+    pub(crate) shared: u64,
+    /// Those that it neither blocks nor ignores.
+    pub(crate) takes: u64,
+}
+
 /// The numbers of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Numbers {
@@ -192,22 +203,24 @@ impl Caller<'_> {
         Ok((identity, numbers))
     }
 
-    /// Signals that wait for the thread, its process included, and that it does not block or
-    /// ignore.
+    /// The signals that wait for the thread.
     ///
     /// # Errors
     ///
     /// As [`Caller::status`].
-    pub(crate) fn waiting_signals(&self) -> Result<u64, Errno> {
+    pub(crate) fn signals(&self) -> Result<Signals, Errno> {
         let text = self.contents("status")?;
         let text = String::from_utf8_lossy(&text);
-        let bits = |key: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(key))
-                .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
-                .unwrap_or(0)
-        };
-        Ok((bits("SigPnd:") | bits("ShdPnd:")) & !bits("SigBlk:") & !bits("SigIgn:"))
+        let field = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let bits =
+            |key: &str| field(key).and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0);
+        let taken = !bits("SigBlk:") & !bits("SigIgn:");
+        let ended = field("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
+        Ok(Signals {
+            own: bits("SigPnd:") & taken,
+            shared: bits("ShdPnd:") & taken,
+            takes: if ended { 0 } else { taken },
+        })
     }
 
     /// The name of the program, proc_pid_comm(5).

@@ -20,7 +20,7 @@ use nix::sys::socket::{SockType, getsockopt, sockopt};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::caller::{Caller, Identity};
+use super::caller::{Caller, Identity, Numbers};
 use super::worker::take_identity;
 
 /// The longest address that the kernel takes: `struct sockaddr_storage`.
@@ -72,6 +72,7 @@ pub(super) struct Connection<'a> {
     /// Names the call that waits.
     pub(super) id: u64,
     pub(super) caller: Caller<'a>,
+    pub(super) numbers: Numbers,
     pub(super) identity: &'a Identity,
     /// The command's pid namespace, where it has one.
     pub(super) pid_namespace: Option<BorrowedFd<'a>>,
@@ -122,7 +123,7 @@ impl Connection<'_> {
             }
             Fork::Parent { child, pidfd } => (child, pidfd),
         };
-        let mut signals_before = 0;
+        let mut before = Interruption::None;
         loop {
             let mut ended = [PollFd::new(handle.as_fd(), PollFlags::POLLIN)];
             if poll(&mut ended, PollTimeout::from(LOOK)) != Ok(0) {
@@ -132,15 +133,28 @@ impl Connection<'_> {
                 end(child, &handle);
                 return Ok(libc::EINTR);
             }
-            // One that another thread could take would be gone at the second look.
-            let signals = self.caller.waiting_signals().unwrap_or(0);
-            if signals & signals_before != 0 {
+            // One that another thread has taken is gone at the second look.
+            let now = self.interruption();
+            if now != Interruption::None && now == before {
                 end(child, &handle);
                 let timed = connection::has_send_timeout(self.socket.as_fd()) == Ok(true);
-                return Ok(if timed { libc::EINTR } else { ERESTARTSYS });
+                let certain = now == Interruption::Certain && !timed;
+                return Ok(if certain { ERESTARTSYS } else { libc::EINTR });
             }
-            signals_before = signals;
+            before = now;
         }
+    }
+
+    /// Whether a signal waits that the calling thread is to handle. The kernel gives one that is for
+    /// the process to its first thread, if that takes it, and else to any (signal(7)).
+    fn interruption(&self) -> Interruption {
+        let Ok(signals) = self.caller.signals() else { return Interruption::None };
+        let first = Caller { thread: self.numbers.process, ..self.caller };
+        if signals.own != 0 || (signals.shared != 0 && first.thread == self.caller.thread) {
+            return Interruption::Certain;
+        }
+        let of_first = first.signals().map_or(0, |signals| signals.takes);
+        if signals.shared & !of_first != 0 { Interruption::Possible } else { Interruption::None }
     }
 
     fn connect(&self) -> Result<(), Errno> {
@@ -157,6 +171,15 @@ impl Connection<'_> {
 fn end(child: Pid, handle: &OwnedFd) {
     let _ = pidfd::send_signal(handle.as_fd(), Signal::SIGKILL);
     let _ = waitpid(child, None);
+}
+
+/// Whether the calling thread has a signal to handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interruption {
+    None,
+    /// It, or another thread that takes the signal.
+    Possible,
+    Certain,
 }
 
 fn ended_with(child: Pid) -> Result<i32, Errno> {

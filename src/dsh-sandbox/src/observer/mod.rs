@@ -44,7 +44,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, chroot, fchdir, pause};
+use nix::unistd::{Pid, chroot, fchdir, pause, setpgid};
 
 use self::attempt::{Attempt, Base, Target, What, int};
 use self::caller::{Caller, Identity, Numbers};
@@ -97,6 +97,7 @@ impl Observer {
     fn new(inherited: Inherited) -> Result<Self, Errno> {
         let Inherited { plan, listener, ways_in, reports, counts, grants } = inherited;
         let _ = set_name(c"dsh-observer");
+        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         // Right below the warden, which has one thread.
         set_pdeathsig(Signal::SIGKILL)?;
         let mut kept: Vec<BorrowedFd<'_>> = ways_in.iter().map(AsFd::as_fd).collect();
@@ -193,12 +194,12 @@ impl Observer {
             let outside = !privileged || (self.plan.administrator && identity.uid == 0);
             // A path makes the fact more useful, and decides nothing.
             let attempt = Attempt::decode(name, &call.arguments, &caller).ok().flatten();
-            let path = attempt.as_ref().and_then(|attempt| self.path_of(&caller, numbers, attempt));
+            let path = attempt.as_ref().and_then(Attempt::absolute_path);
             let operation = attempt::without_variant(name);
             if outside && notification::waits(self.listener.as_fd(), call.id) {
                 let what = Refused {
                     operation: operation.to_owned(),
-                    access: path.as_ref().map(|_| Access::Write),
+                    access: None,
                     path,
                     address: socket_kind(name, &call.arguments),
                     errno,
@@ -316,7 +317,8 @@ impl Observer {
             _ => return fails(Errno::EINVAL),
         };
         let Ok((identity, numbers)) = caller.status() else { return fails(Errno::EACCES) };
-        let socket = pidfd::open(Pid::from_raw(numbers.process))
+        let (thread, process) = (Pid::from_raw(call.thread), Pid::from_raw(numbers.process));
+        let socket = pidfd::open_thread(thread, process)
             .and_then(|process| pidfd::copy_descriptor(process.as_fd(), int(number)));
         let socket = match socket {
             Ok(socket) => socket,
@@ -374,6 +376,7 @@ impl Observer {
             listener: self.listener.as_fd(),
             id: call.id,
             caller,
+            numbers,
             identity: &identity,
             pid_namespace: self.pid_namespace.as_ref().map(AsFd::as_fd),
             socket,
@@ -431,19 +434,6 @@ impl Observer {
             _ => Worker::start(identity, &self.view, &self.plan)?,
         };
         Ok(self.worker.insert(worker))
-    }
-
-    /// The path that an attempt is about, for people.
-    fn path_of(
-        &self,
-        caller: &Caller<'_>,
-        numbers: Numbers,
-        attempt: &Attempt,
-    ) -> Option<std::ffi::OsString> {
-        let _ = (caller, numbers);
-        let target = &attempt.target;
-        let absolute = target.path.first() == Some(&b'/');
-        absolute.then(|| caller::name(&target.path).to_owned())
     }
 
     fn note(&mut self, caller: &Caller<'_>, numbers: Numbers, what: Refused) -> Result<(), Errno> {
