@@ -126,7 +126,7 @@ pub(crate) fn resolve_policy(
     };
     let environment = environment::confined(&policy.environment, temporary.is_some(), &writable);
     check_environment(&environment)?;
-    let sockets = roots::sockets(request, policy, roots.workspace.path())?;
+    let sockets = roots::sockets(request, policy, &roots)?;
     let landlock = row.landlock.map(|abi| {
         landlock_plan(abi, &roots, &row, temporary.clone(), network_in_force, sockets.clone())
     });

@@ -15,6 +15,7 @@ use crate::policy::Policy;
 use crate::profile::{ProfilePath, profile_directory};
 use crate::request::Request;
 use crate::root::Root;
+use crate::walk::walk;
 use crate::way::root_on_the_way;
 
 /// Places of which the sandbox has its own, so that a writable root cannot be or hold them.
@@ -122,20 +123,40 @@ fn check_way(given: &Given, writable: &[Root], mounts: &[Mount]) -> Result<(), R
 }
 
 /// The unix sockets that may be reached, as absolute names: a service may make its socket later, or
-/// anew.
+/// anew. Those that lie in a writable root need no permission; one that is reached through a root
+/// would be whatever a command makes of the name.
+///
+/// # Errors
+///
+/// [`RequestError::RootThroughRoot`], [`RequestError::CurrentDirectory`], [`RequestError::NoHome`].
 pub(crate) fn sockets(
     request: &Request,
     policy: &Policy,
-    workspace: &Path,
+    roots: &Roots,
 ) -> Result<Vec<OsString>, RequestError> {
-    let of_profile =
-        policy.profile_sockets.iter().map(|path| expand(path, workspace).map(OsString::from));
+    let of_profile = policy.profile_sockets.iter().map(|path| expand(path, roots.workspace.path()));
     let of_request = request.sockets.iter().map(|path| {
-        let absolute = std::path::absolute(path)
-            .map_err(|error| RequestError::CurrentDirectory { errno: errno_of(&error) as i32 });
-        absolute.map(OsString::from)
+        std::path::absolute(path)
+            .map_err(|error| RequestError::CurrentDirectory { errno: errno_of(&error) as i32 })
     });
-    of_profile.chain(of_request).collect()
+    let mut sockets = Vec::new();
+    for path in of_profile.chain(of_request) {
+        let path = path?;
+        let end = walk(&path).end;
+        match root_on_the_way(&path, &roots.writable, &roots.mounts) {
+            None => sockets.push(path.into()),
+            Some(through) if end.starts_with(through.path()) => {}
+            Some(through) => {
+                return Err(RequestError::RootThroughRoot {
+                    role: "socket",
+                    path,
+                    through: through.path().to_owned(),
+                    root: end,
+                });
+            }
+        }
+    }
+    Ok(sockets)
 }
 
 /// The absolute path that a profile names.
