@@ -103,9 +103,8 @@ fn holds(programs: &Programs, host: &Host, mode: SandboxMode) -> Verdict {
         refused,
         match (host.own_mounts(), writes) {
             (true, _) => "EROFS",
-            (false, false) => "EPERM",
-            // The gap `metadata`: refusing it would break git, cargo and tar.
-            (false, true) => "none",
+            (false, true) if host.gaps(mode).contains("metadata") => "none",
+            (false, _) => "EPERM",
         },
         if writes { "none" } else { refused },
         "EPERM",

@@ -60,15 +60,8 @@ const ALL: &[Layer] = &[
 const NOT_ENABLED: &str = "444:95";
 
 /// What depends on the kernel is added later.
-const LANDLOCK_ONLY_GAPS: &[&str] = &[
-    "devices",
-    "processes",
-    "leftovers",
-    "scratch",
-    "ipc",
-    "network",
-    "process_limit",
-];
+const LANDLOCK_ONLY_GAPS: &[&str] =
+    &["devices", "processes", "leftovers", "scratch", "ipc", "network", "process_limit"];
 
 const USERNS_REFUSED: Host = Host {
     name: "",

@@ -2,15 +2,16 @@
 //! none.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use dsh_facts::Layer;
 use dsh_kernel::process::{Fork, fork};
-use dsh_kernel::{pidfd, socket};
+use dsh_kernel::socket;
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
-use nix::sys::signal::Signal;
-use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, setpgid};
 
 use crate::error::{LayerError, Step};
 use crate::observer::{self, Inherited};
@@ -33,7 +34,6 @@ pub(crate) struct Observation {
 /// A running observer.
 struct Observer {
     process: Pid,
-    handle: OwnedFd,
     reports: OwnedFd,
 }
 
@@ -105,8 +105,10 @@ impl Observation {
                 std::mem::forget(here); // closed with the rest
                 observer::run(inherited)
             }
-            Fork::Parent { child, pidfd } => {
-                Ok(Observer { process: child, handle: pidfd, reports: here })
+            Fork::Parent { child, .. } => {
+                // Its own process group, by which all that it starts is found. It does the same.
+                let _ = setpgid(child, child);
+                Ok(Observer { process: child, reports: here })
             }
         }
     }
@@ -114,8 +116,7 @@ impl Observation {
     /// Ends the observer of a command that has ended, and returns what it had still to tell.
     pub(crate) fn finish(self) -> Vec<Event> {
         let Some(observer) = self.observer else { return Vec::new() };
-        let _ = pidfd::send_signal(observer.handle.as_fd(), Signal::SIGKILL);
-        let _ = waitpid(observer.process, None);
+        end_group(observer.process);
         let mut events = Vec::new();
         while let Ok(Some(received)) = protocol::receive::<Event>(observer.reports.as_fd()) {
             events.push(received.message);
@@ -125,5 +126,25 @@ impl Observation {
             events.push(Event::DenialCounts(counts, dropped));
         }
         events
+    }
+}
+
+/// How long the processes of an observer may take to go. They die of SIGKILL at once, unless one of
+/// them waits in the kernel for a file system that cannot be interrupted.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Ends an observer and all that it started: orphans come to the warden, which waits for them.
+fn end_group(observer: Pid) {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        let _ = killpg(observer, Signal::SIGKILL);
+        let group = Pid::from_raw(-observer.as_raw());
+        match waitpid(group, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => std::thread::sleep(Duration::from_micros(200)),
+            Ok(_) => {}
+            // None is left, or none is ours yet.
+            Err(_) if killpg(observer, None).is_err() => return,
+            Err(_) => std::thread::sleep(Duration::from_micros(200)),
+        }
     }
 }

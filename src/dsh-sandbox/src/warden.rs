@@ -19,7 +19,7 @@ use nix::sched::CloneFlags;
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::stat::fstat;
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setpgid};
 
 use crate::error::{LayerError, Step};
@@ -236,7 +236,7 @@ impl Commands {
             Ok(Some(event)) => protocol::send(control, &Report::Command(id, event), &[]),
             Err(_) => {
                 one.end.get_or_insert(Event::Lost);
-                one.observation = None;
+                let _ = one.observation.take().map(Observation::finish);
                 one.kill();
                 Ok(())
             }
@@ -347,6 +347,7 @@ impl Commands {
         let walk = self.running.values().any(|one| !one.pid_namespace);
         for (_, mut one) in std::mem::take(&mut self.running) {
             one.wait();
+            let _ = one.observation.take().map(Observation::finish);
         }
         if walk {
             survivors::kill_all(&[]);
@@ -366,10 +367,8 @@ impl Running {
     fn wait(&mut self) {
         // Init waits for every process of its namespace, and those that connected in the command's
         // place may have become ours. Whoever waits for another command's init later finds it gone.
-        while let Ok(status) = waitpid(None, None) {
-            if status.pid() == Some(self.init) {
-                break;
-            }
+        while waitpid(self.init, Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive) {
+            let _ = waitpid(None, None);
         }
         for pump in self.pumps.drain(..) {
             let _ = nix::sys::signal::kill(pump, Signal::SIGKILL);
