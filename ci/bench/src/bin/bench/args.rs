@@ -30,6 +30,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 300_000)]
     pub(crate) files: u32,
 
+    /// Measure what observation costs real work, instead of what a start costs; takes minutes
+    #[arg(long)]
+    pub(crate) observation: bool,
+
+    /// Timed rounds of each kind of work
+    #[arg(long, default_value = "5")]
+    pub(crate) rounds: NonZeroU32,
+
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,6 +8,7 @@
 mod args;
 mod goals;
 mod layers;
+mod observation;
 mod programs;
 mod report;
 mod scratch;
@@ -36,6 +37,15 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<()> {
     let scratch = Scratch::new(&args.dir)?;
+    if args.observation {
+        let observation = observation::measure(args, &scratch)?;
+        if args.json {
+            println!("{}", serde_json::to_string_pretty(&observation)?);
+        } else {
+            print!("{observation}");
+        }
+        return Ok(());
+    }
     let small = scratch.workspace("empty", 0)?;
     let programs = programs::start_up(args, &small)?;
     let starts = timing::interleaved(&programs, args.runs.get())?;
