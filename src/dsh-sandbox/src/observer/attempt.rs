@@ -1,12 +1,10 @@
 //! What a trapped call is after: its arguments read once, and nothing looked up yet.
 
-use std::ffi::OsString;
-
 use nix::errno::Errno;
 use nix::libc;
 use serde::{Deserialize, Serialize};
 
-use super::caller::{Caller, name};
+use super::caller::Caller;
 
 /// A call that names one or two files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,12 +110,6 @@ const UTIME_NOW: i64 = libc::UTIME_NOW;
 const OPEN_HOW: usize = 24;
 
 impl Attempt {
-    /// The path as it was given, where that says all.
-    pub(super) fn absolute_path(&self) -> Option<OsString> {
-        let path = &self.target.path;
-        (path.first() == Some(&b'/')).then(|| name(path).to_owned())
-    }
-
     /// Decodes a call by its kernel name; none for one that names no file.
     ///
     /// # Errors

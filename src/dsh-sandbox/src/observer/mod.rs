@@ -27,6 +27,7 @@ mod view;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -192,13 +193,9 @@ impl Observer {
         let caller = Caller { thread: call.thread, proc: view.proc.as_fd() };
         if let Ok((identity, numbers)) = caller.status() {
             let outside = !privileged || (self.plan.administrator && identity.uid == 0);
-            // A path makes the fact more useful, and decides nothing.
-            let attempt = Attempt::decode(name, &call.arguments, &caller).ok().flatten();
-            let path = attempt.as_ref().and_then(Attempt::absolute_path);
-            let operation = attempt::without_variant(name);
-            if outside && notification::waits(self.listener.as_fd(), call.id) {
+            if outside && let Some(path) = self.refused_path(call, &caller, name) {
                 let what = Refused {
-                    operation: operation.to_owned(),
+                    operation: attempt::without_variant(name).to_owned(),
                     access: None,
                     path,
                     address: socket_kind(name, &call.arguments),
@@ -209,6 +206,25 @@ impl Observer {
             }
         }
         gone(notification::fail(self.listener.as_fd(), call.id, errno))
+    }
+
+    /// The file that a refused call is about, if it is about one; nothing where the call could not
+    /// be made outside either, or nobody makes it any more.
+    fn refused_path(
+        &mut self,
+        call: &Notification,
+        caller: &Caller<'_>,
+        name: &str,
+    ) -> Option<Option<OsString>> {
+        let waits = || notification::waits(self.listener.as_fd(), call.id);
+        match Attempt::decode(name, &call.arguments, caller) {
+            Err(_) => None,
+            Ok(None) => waits().then_some(None),
+            Ok(Some(attempt)) => match self.ask(call, caller, Task::Allow(attempt)) {
+                Ok(Some((_, Reply::Denied { path, .. }, _))) => Some(Some(path)),
+                _ => None,
+            },
+        }
     }
 
     /// A call that names a file.
@@ -456,7 +472,7 @@ fn working_directory(path: &[u8], follow: bool) -> Target {
 }
 
 fn connection_refused(
-    path: Option<std::ffi::OsString>,
+    path: Option<OsString>,
     address: Option<String>,
     errno: i32,
     layer: Layer,

@@ -24,6 +24,7 @@ use super::attempt::{Attempt, Target, What};
 use super::caller::{Caller, Identity, Numbers};
 use super::judge::Judge;
 use super::locate::locate;
+use super::ownership::may_change;
 use super::perform::perform;
 use super::view::View;
 use crate::plan::ObserverPlan;
@@ -44,6 +45,8 @@ pub(super) struct Question {
 pub(super) enum Task {
     /// Is it denied?
     Judge(Attempt),
+    /// It is refused whatever it is about: could it be done outside?
+    Allow(Attempt),
     /// Change the metadata, where they may be changed.
     Perform(Attempt),
     /// Find a unix socket, and tell whether it may be reached.
@@ -169,6 +172,7 @@ fn work(identity: &Identity, view: &View, plan: &ObserverPlan, socket: BorrowedF
             Judge { view, caller: &caller, numbers, identity, administrator: plan.administrator };
         let (reply, file) = match task {
             Task::Judge(attempt) => (judged(&judge, &attempt), None),
+            Task::Allow(attempt) => (allowed(&judge, &attempt), None),
             Task::Perform(attempt) => (performed(&judge, &attempt), None),
             Task::Find(target) => find(&judge, plan, &target),
         };
@@ -190,6 +194,27 @@ fn judged(judge: &Judge<'_>, attempt: &Attempt) -> Reply {
     }
 }
 
+/// Of a call that the filter refuses: only whether there is what it is about, and whether metadata
+/// are the caller's to change.
+fn allowed(judge: &Judge<'_>, attempt: &Attempt) -> Reply {
+    let as_name = attempt.what.takes_a_name();
+    let Ok(location) = locate(&attempt.target, judge.caller, judge.numbers, as_name) else {
+        return Reply::Free;
+    };
+    if let What::Change(change) = &attempt.what {
+        let Some((file, node)) = &location.node else { return Reply::Free };
+        let rights = may_change(change, judge.identity, file.as_fd(), node, judge.view);
+        if rights.is_err() {
+            return Reply::Free;
+        }
+    }
+    Reply::Denied {
+        errno: Errno::EPERM as i32,
+        layer: Layer::Seccomp,
+        path: location.path(|file| judge.view.name_of(file)),
+    }
+}
+
 fn performed(judge: &Judge<'_>, attempt: &Attempt) -> Reply {
     let What::Change(change) = &attempt.what else { return Reply::Failed(Errno::EINVAL as i32) };
     let location = match locate(&attempt.target, judge.caller, judge.numbers, false) {
@@ -205,8 +230,7 @@ fn performed(judge: &Judge<'_>, attempt: &Attempt) -> Reply {
             Err(errno) => Reply::Failed(errno as i32),
         };
     }
-    let own_rights =
-        super::ownership::may_change(change, judge.identity, file.as_fd(), node, judge.view);
+    let own_rights = may_change(change, judge.identity, file.as_fd(), node, judge.view);
     match own_rights {
         Err(_) => Reply::Failed(Errno::EPERM as i32),
         Ok(()) => Reply::Denied {
