@@ -158,6 +158,9 @@ impl Deadlines {
                 not_executed = Some(errno);
             }
             Event::Lost => return Err(SandboxError::RunnerFailed.into()),
+            Event::Unobserved(ref error) => {
+                return Err(SandboxError::ObserverFailed(error.clone()).into());
+            }
             _ => return Ok(None),
         }
         Ok(Some(End { exit, not_executed }))

@@ -316,6 +316,11 @@ pub enum SandboxError {
     /// The processes around the command ended without a report.
     #[error("the sandbox's own processes ended without a report (killed from outside?)")]
     RunnerFailed,
+    /// Nobody could answer the calls that the command's filter handed over.
+    #[error(
+        "{0}: the command was ended, because nobody could decide about its calls any more: raise the limit that the errno names, or run without an observer (--observe off)"
+    )]
+    ObserverFailed(LayerError),
 }
 
 impl SandboxError {

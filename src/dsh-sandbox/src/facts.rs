@@ -137,6 +137,7 @@ fn layer_error(error: &SandboxError) -> Option<&LayerError> {
     match error {
         SandboxError::Layer(error)
         | SandboxError::CarveOuts(error)
+        | SandboxError::ObserverFailed(error)
         | SandboxError::Unavailable { first: error, .. } => Some(error),
         _ => None,
     }
@@ -146,7 +147,7 @@ fn code(error: &SandboxError) -> ErrorCode {
     match error {
         SandboxError::Request(_) => ErrorCode::InvalidRequest,
         SandboxError::Partial { .. } => ErrorCode::PartialEnforcement,
-        SandboxError::RunnerFailed => ErrorCode::RunnerFailed,
+        SandboxError::RunnerFailed | SandboxError::ObserverFailed(_) => ErrorCode::RunnerFailed,
         SandboxError::Layer(_)
         | SandboxError::CarveOuts(_)
         | SandboxError::Unavailable { .. }

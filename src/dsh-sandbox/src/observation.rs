@@ -8,6 +8,7 @@ use dsh_facts::Layer;
 use dsh_kernel::process::{Fork, fork};
 use dsh_kernel::socket;
 use nix::errno::Errno;
+use nix::poll::PollFlags;
 use nix::sched::CloneFlags;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -28,7 +29,15 @@ pub(crate) struct Observation {
     /// be answered as on a kernel that lacks it.
     listener: OwnedFd,
     counts: OwnedFd,
-    observer: Option<Observer>,
+    state: State,
+}
+
+enum State {
+    /// No call has arrived yet.
+    Idle,
+    Served(Observer),
+    /// Nobody answers any more: the command is being ended.
+    Failed,
 }
 
 /// A running observer.
@@ -50,22 +59,25 @@ impl Observation {
         listener: OwnedFd,
     ) -> Result<Self, LayerError> {
         let counts = observer::shared_counts().step(Layer::Observer, "memfd_create")?;
-        Ok(Self { plan, grants, ways_in, listener, counts, observer: None })
+        Ok(Self { plan, grants, ways_in, listener, counts, state: State::Idle })
     }
 
-    /// What to wait for: the first call, and then what the observer tells.
-    pub(crate) fn waits_for(&self) -> BorrowedFd<'_> {
-        self.observer.as_ref().map_or(self.listener.as_fd(), |observer| observer.reports.as_fd())
-    }
-
-    /// Whether there is an observer yet.
-    pub(crate) fn is_served(&self) -> bool {
-        self.observer.is_some()
+    /// What to wait for, and the news that count: the first call, and then what the observer tells.
+    /// A listener whose processes are all gone is no news (`POLLHUP`); init tells of the end.
+    pub(crate) fn waits_for(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        match &self.state {
+            State::Idle => Some((self.listener.as_fd(), PollFlags::POLLIN)),
+            State::Served(observer) => Some((observer.reports.as_fd(), PollFlags::all())),
+            State::Failed => None,
+        }
     }
 
     /// The observer, where there is one.
     pub(crate) fn process(&self) -> Option<Pid> {
-        self.observer.as_ref().map(|observer| observer.process)
+        match &self.state {
+            State::Served(observer) => Some(observer.process),
+            State::Idle | State::Failed => None,
+        }
     }
 
     /// Goes on once that is there. Returns what the observer told, if it did.
@@ -74,17 +86,27 @@ impl Observation {
     ///
     /// There is no observer any more, or none can be started: the command must end, because nobody
     /// answers it.
-    pub(crate) fn go_on(&mut self) -> Result<Option<Event>, Errno> {
-        match &self.observer {
-            None => {
-                self.observer = Some(self.start()?);
-                Ok(None)
-            }
-            Some(observer) => match protocol::receive::<Event>(observer.reports.as_fd())? {
-                Some(received) => Ok(Some(received.message)),
-                None => Err(Errno::EPIPE),
+    pub(crate) fn go_on(&mut self) -> Result<Option<Event>, LayerError> {
+        let told = match &self.state {
+            State::Idle => match self.start() {
+                Ok(observer) => {
+                    self.state = State::Served(observer);
+                    return Ok(None);
+                }
+                Err(errno) => Err(LayerError::new(Layer::Observer, "start", errno)),
             },
+            State::Served(observer) => match protocol::receive::<Event>(observer.reports.as_fd()) {
+                Ok(Some(received)) => return Ok(Some(received.message)),
+                Ok(None) => Err(LayerError::new(Layer::Observer, "serve", Errno::EPIPE)),
+                Err(errno) => Err(LayerError::new(Layer::Observer, "receive", errno)),
+            },
+            State::Failed => return Ok(None),
+        };
+        // The listener stays open until the command is gone: its calls wait, and fail with it.
+        if let State::Served(observer) = std::mem::replace(&mut self.state, State::Failed) {
+            end_group(observer.process);
         }
+        told
     }
 
     fn start(&self) -> Result<Observer, Errno> {
@@ -115,7 +137,7 @@ impl Observation {
 
     /// Ends the observer of a command that has ended, and returns what it had still to tell.
     pub(crate) fn finish(self) -> Vec<Event> {
-        let Some(observer) = self.observer else { return Vec::new() };
+        let State::Served(observer) = self.state else { return Vec::new() };
         end_group(observer.process);
         let mut events = Vec::new();
         while let Ok(Some(received)) = protocol::receive::<Event>(observer.reports.as_fd()) {

@@ -86,6 +86,8 @@ pub enum Event {
     Killed(i32),
     /// Init ended without saying how the command did.
     Lost,
+    /// The observer failed, and the command was ended with it.
+    Unobserved(LayerError),
 }
 
 /// Sends a message.

@@ -182,26 +182,25 @@ impl Commands {
             watched.extend(
                 self.running.values().map(|one| PollFd::new(one.status.as_fd(), PollFlags::POLLIN)),
             );
-            let observed: Vec<CommandId> = self.observed().map(|(id, _)| id).collect();
-            watched.extend(
-                self.observed().map(|(_, observation)| {
-                    PollFd::new(observation.waits_for(), PollFlags::POLLIN)
-                }),
-            );
+            let observed: Vec<(CommandId, PollFlags)> =
+                self.observed().map(|(id, (_, news))| (id, news)).collect();
+            watched
+                .extend(self.observed().map(|(_, (from, _))| PollFd::new(from, PollFlags::POLLIN)));
             match poll(&mut watched, PollTimeout::NONE) {
                 Err(Errno::EINTR) => continue,
                 Err(errno) => return Err(errno),
                 Ok(_) => {}
             }
-            // A listener whose processes are all gone is no news (POLLHUP); init tells of the end.
-            let calls = |one: &PollFd<'_>| one.revents().unwrap_or(PollFlags::empty());
-            let of_observers: Vec<PollFlags> = watched[2 + ids.len()..].iter().map(calls).collect();
+            let news = |one: &PollFd<'_>| one.revents().unwrap_or(PollFlags::empty());
+            let of_observers: Vec<PollFlags> = watched[2 + ids.len()..].iter().map(news).collect();
             let ready: Vec<bool> = watched.iter().map(|one| one.any().unwrap_or(false)).collect();
             if ready[0] {
                 return Ok(());
             }
-            for (id, news) in observed.into_iter().zip(of_observers) {
-                self.observe(id, news, control)?;
+            for ((id, wanted), news) in observed.into_iter().zip(of_observers) {
+                if news.intersects(wanted) {
+                    self.observe(id, control)?;
+                }
             }
             for (id, _) in ids.into_iter().zip(&ready[2..]).filter(|(_, ready)| **ready) {
                 self.relay(id, control)?;
@@ -213,30 +212,22 @@ impl Commands {
         }
     }
 
-    fn observed(&self) -> impl Iterator<Item = (CommandId, &Observation)> {
-        self.running.iter().filter_map(|(id, one)| Some((*id, one.observation.as_ref()?)))
+    /// What the commands' observations wait for.
+    fn observed(&self) -> impl Iterator<Item = (CommandId, (BorrowedFd<'_>, PollFlags))> {
+        self.running
+            .iter()
+            .filter_map(|(id, one)| Some((*id, one.observation.as_ref()?.waits_for()?)))
     }
 
     /// Passes on what an observer tells. A command whose observer is gone is ended: nobody else
     /// answers what its filter hands over.
-    fn observe(
-        &mut self,
-        id: CommandId,
-        news: PollFlags,
-        control: BorrowedFd<'_>,
-    ) -> Result<(), Errno> {
+    fn observe(&mut self, id: CommandId, control: BorrowedFd<'_>) -> Result<(), Errno> {
         let Some(one) = self.running.get_mut(&id) else { return Ok(()) };
-        let Some(observation) = &mut one.observation else { return Ok(()) };
-        let wanted = if observation.is_served() { PollFlags::all() } else { PollFlags::POLLIN };
-        if !news.intersects(wanted) {
-            return Ok(());
-        }
-        match observation.go_on() {
-            Ok(None) => Ok(()),
-            Ok(Some(event)) => protocol::send(control, &Report::Command(id, event), &[]),
-            Err(_) => {
-                one.end.get_or_insert(Event::Lost);
-                let _ = one.observation.take().map(Observation::finish);
+        match one.observation.as_mut().map(Observation::go_on) {
+            None | Some(Ok(None)) => Ok(()),
+            Some(Ok(Some(event))) => protocol::send(control, &Report::Command(id, event), &[]),
+            Some(Err(error)) => {
+                one.end.get_or_insert(Event::Unobserved(error));
                 one.kill();
                 Ok(())
             }
