@@ -120,8 +120,16 @@ impl Judge<'_> {
         let truncates = flags & libc::O_TRUNC != 0 && node.kind() == libc::S_IFREG;
         // Both together are a mode of its own: both rights, and neither reading nor writing.
         let writes = matches!(access, libc::O_WRONLY | libc::O_RDWR) || truncates;
-        if exclusive || wrong_kind || is_directory || !writes {
+        let past_the_cache =
+            flags & libc::O_DIRECT != 0 && matches!(node.kind(), libc::S_IFIFO | libc::S_IFCHR);
+        if exclusive || wrong_kind || is_directory || !writes || past_the_cache {
             return Err(OtherReason);
+        }
+        if flags & libc::O_NOATIME != 0 {
+            ownership::may_leave_times(self.identity, node, self.view)?;
+        }
+        if let (true, Some((_, parent))) = (creates, &target.parent) {
+            ownership::may_create_over(self.identity, parent, node, self.view)?;
         }
         let reads = access != libc::O_WRONLY;
         let mut wanted = AccessFlags::W_OK;

@@ -84,7 +84,7 @@ fn walk(
     let mut here = start;
     let mut links = 0;
     loop {
-        let Some(component) = rest.next() else {
+        let Some(mut component) = rest.next() else {
             let node = node::of_file(here.as_fd())?;
             return Ok(Location {
                 parent: None,
@@ -100,7 +100,10 @@ fn walk(
             here = step(here.as_fd(), &component, OFlag::O_DIRECTORY)?;
             continue;
         }
-        let component = substitute(here.as_fd(), component, numbers);
+        if let Some(meant) = substitute(here.as_fd(), &component, numbers) {
+            links += 1;
+            component = meant;
+        }
         let found = match step(here.as_fd(), &component, OFlag::O_NOFOLLOW) {
             Err(Errno::ENOENT) if last => None,
             other => Some(other?),
@@ -162,15 +165,15 @@ fn is_magic(directory: BorrowedFd<'_>) -> bool {
 }
 
 /// `self` and `thread-self` of a /proc mean whoever looks them up: the caller, in place of us.
-fn substitute(directory: BorrowedFd<'_>, component: OsString, numbers: Numbers) -> OsString {
+fn substitute(directory: BorrowedFd<'_>, component: &OsStr, numbers: Numbers) -> Option<OsString> {
     let process = numbers.process_inside;
     let meant = match component.as_bytes() {
         b"self" => process.to_string(),
         b"thread-self" => format!("{process}/task/{}", numbers.thread_inside),
-        _ => return component,
+        _ => return None,
     };
     let root = node::of_file(directory).is_ok_and(|node| node.inode == PROC_ROOT);
-    if root && is_proc(directory) { meant.into() } else { component }
+    (root && is_proc(directory)).then(|| meant.into())
 }
 
 /// What of a path is still to be walked, last name first.

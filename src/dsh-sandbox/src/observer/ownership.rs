@@ -56,9 +56,13 @@ pub(super) fn may_change(
         Change::Owner(uid, gid) => {
             let stays = |id: u32, now: u32| id == u32::MAX || id == now;
             let own_group = *gid == u32::MAX || identity.is_in(*gid);
+            // It takes such bits away, which only an owner may.
+            let special =
+                node.kind() != libc::S_IFDIR && node.mode & (libc::S_ISUID | libc::S_ISGID) != 0;
             only_if(
                 identity.has(Capability::CAP_CHOWN)
-                    || (stays(*uid, node.uid)
+                    || ((identity.owns(node) || !special)
+                        && stays(*uid, node.uid)
                         && (*uid == u32::MAX || identity.uid == node.uid)
                         && (*gid == u32::MAX || (identity.uid == node.uid && own_group))),
             )
@@ -100,6 +104,16 @@ fn has_attribute(file: BorrowedFd<'_>, name: &[u8], view: &View) -> bool {
     view.has_attribute(file, OsStr::from_bytes(name))
 }
 
+/// Whether a file may be opened with `O_NOATIME`, open(2). Of the id that every owner without a
+/// mapping is shown as (user_namespaces(7)) that cannot be told.
+pub(super) fn may_leave_times(
+    identity: &Identity,
+    node: &Node,
+    view: &View,
+) -> Result<(), OtherReason> {
+    only_if(identity.owns(node) && node.uid != view.setting("kernel/overflowuid"))
+}
+
 /// Whether a name may be removed from a directory that may be written: not another's from a sticky
 /// one.
 pub(super) fn may_remove(
@@ -114,6 +128,28 @@ pub(super) fn may_remove(
             || identity.uid == directory.uid
             || identity.has(Capability::CAP_FOWNER),
     )
+}
+
+/// Whether an open with `O_CREAT` takes what is there already: not another's, in a sticky directory
+/// that others may write (`fs.protected_fifos` and `fs.protected_regular`; devices always).
+pub(super) fn may_create_over(
+    identity: &Identity,
+    directory: &Node,
+    node: &Node,
+    view: &View,
+) -> Result<(), OtherReason> {
+    let sticky = directory.mode & libc::S_ISVTX != 0;
+    if !sticky || node.uid == directory.uid || node.uid == identity.uid {
+        return Ok(());
+    }
+    let protected = match node.kind() {
+        libc::S_IFIFO => view.setting("fs/protected_fifos"),
+        libc::S_IFREG => view.setting("fs/protected_regular"),
+        _ => 1,
+    };
+    let by_all = protected > 0 && directory.mode & libc::S_IWOTH != 0;
+    let by_group = protected > 1 && directory.mode & libc::S_IWGRP != 0;
+    only_if(!by_all && !by_group)
 }
 
 /// Whether a file may be moved to another directory: one that is a directory itself has an entry

@@ -214,6 +214,12 @@ impl View {
         readlinkat(&self.proc, link.as_str())
     }
 
+    /// A kernel setting that is a number, proc_sys(5); 0 where there is none.
+    pub(super) fn setting(&self, name: &str) -> u32 {
+        let text = read_all(self.proc.as_fd(), &format!("sys/{name}")).unwrap_or_default();
+        String::from_utf8_lossy(&text).trim().parse().unwrap_or(0)
+    }
+
     /// Whether an open file has an extended attribute of this name.
     pub(super) fn has_attribute(&self, file: BorrowedFd<'_>, name: &OsStr) -> bool {
         let Ok(name) = CString::new(name.as_bytes()) else { return false };
