@@ -19,8 +19,6 @@ mod generate;
 mod model;
 #[path = "plan_model/product.rs"]
 mod product;
-#[path = "plan_model/random.rs"]
-mod random;
 #[path = "plan_model/running.rs"]
 mod running;
 #[path = "plan_model/walk.rs"]

@@ -1,6 +1,7 @@
 //! Random trees, and random requests that make use of them.
 
-use crate::random::Random;
+use crate::support::random::Random;
+use crate::support::relative::relative;
 use crate::walk::Walker;
 use crate::world::{Kind, OPEN, Place, World};
 
@@ -118,7 +119,7 @@ fn mount(random: &mut Random, world: &mut World) -> Option<Mounting> {
 fn path(random: &mut Random, world: &World, from: Place) -> String {
     let mut path = match (random.below(100), random.one_of(&world.places())) {
         (0..35, Some(place)) => world.path(*place),
-        (35..65, Some(place)) => relative(&world.path(from), &world.path(*place)),
+        (35..65, Some(place)) => way(world, from, *place),
         _ => {
             let names: Vec<_> = (0..=random.below(4))
                 .map(|_| match random.below(100) {
@@ -146,14 +147,10 @@ fn path(random: &mut Random, world: &World, from: Place) -> String {
     path
 }
 
-/// The way from one absolute path to another.
-fn relative(from: &str, to: &str) -> String {
-    let names = |path: &str| path.split('/').skip(1).map(str::to_owned).collect::<Vec<_>>();
-    let (from, to) = (names(from), names(to));
-    let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-    let up = std::iter::repeat_n("..".to_owned(), from.len() - common);
-    let way: Vec<_> = up.chain(to[common..].iter().cloned()).collect();
-    if way.is_empty() { ".".to_owned() } else { way.join("/") }
+/// The way from one place to another.
+fn way(world: &World, from: Place, to: Place) -> String {
+    let way = relative(world.path(from).as_bytes(), world.path(to).as_bytes());
+    String::from_utf8_lossy(&way).into_owned()
 }
 
 /// Makes a request. `outside` is a directory that the tree does not hold.
@@ -178,7 +175,7 @@ pub(crate) fn asked(random: &mut Random, world: &World, walker: Walker, outside:
         let mut roots = paths(random, most, from);
         for root in &mut roots {
             if let (Some(place), true) = (random.one_of(&directories), random.percent(75)) {
-                *root = relative(&world.path(from), &world.path(*place));
+                *root = way(world, from, *place);
             }
         }
         roots

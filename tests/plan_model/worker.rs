@@ -15,8 +15,8 @@ use crate::disk::Disk;
 use crate::generate::{self, Asked, Made};
 use crate::model::{Model, Prediction, Refusal};
 use crate::product;
-use crate::random::Random;
 use crate::running::Runner;
+use crate::support::random::Random;
 use crate::walk::Walker;
 use crate::world::{Kind, OPEN};
 

@@ -10,23 +10,27 @@ mod calls;
 mod descriptors;
 mod files;
 mod ipc;
+mod memory;
 mod metadata;
 mod mounts;
 mod names;
 mod namespaces;
 mod network;
 mod numbers;
+mod oracle;
 mod privileges;
 mod processes;
+mod spelled;
 mod survey;
 mod sys;
+mod whereabouts;
 
 use std::process::ExitCode;
 
 use attempt::{Attempt, Stop, Trail};
 
 /// Every attempt, a table for each family of attacks.
-const FAMILIES: [&[Attempt]; 12] = [
+const FAMILIES: [&[Attempt]; 13] = [
     calls::ATTEMPTS,
     descriptors::ATTEMPTS,
     files::ATTEMPTS,
@@ -36,6 +40,7 @@ const FAMILIES: [&[Attempt]; 12] = [
     names::ATTEMPTS,
     namespaces::ATTEMPTS,
     network::ATTEMPTS,
+    oracle::ATTEMPTS,
     privileges::ATTEMPTS,
     processes::ATTEMPTS,
     survey::ATTEMPTS,
