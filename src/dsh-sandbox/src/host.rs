@@ -171,6 +171,17 @@ impl Host {
     }
 }
 
+/// Why an observer could not read a command's memory, where the caller's rights are all that it
+/// has: Yama lets only ancestors (ptrace(2), `ptrace_scope`), and an observer is none.
+pub(crate) fn unreadable_commands(caller: &Caller) -> Option<LayerError> {
+    const SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
+    let scope = std::fs::read_to_string(SCOPE).ok()?;
+    let restricted = scope.trim() != "0" && !caller.has(Capability::CAP_SYS_PTRACE);
+    restricted.then(|| {
+        LayerError::new(Layer::Observer, "process_vm_readv", nix::errno::Errno::EPERM).at(SCOPE)
+    })
+}
+
 /// What an observer needs of the kernel: notifications (Linux 5.0), descriptors of other processes
 /// (5.6) and the mounts of open files (5.8).
 fn observer() -> Result<(), LayerError> {

@@ -10,6 +10,10 @@
 //! nothing that it prints can. Nor does every refusal pass here: reading what is hidden, signals,
 //! and calls through descriptors below the level `all` are not watched.
 //!
+//! A signal that comes before the kernel has handed a call over interrupts it: no flag changes that
+//! (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV` is about the time after). So a handler without
+//! `SA_RESTART` can see `EINTR` where there is none outside.
+//!
 //! It lives in the command's mount namespace, so that paths mean what they mean to the command, and
 //! outside its pid namespace, out of its reach.
 
