@@ -60,6 +60,13 @@ pub(crate) struct Target {
     pub(crate) follow: bool,
 }
 
+impl Target {
+    /// A path that is taken from the working directory.
+    pub(super) fn from_here(path: &[u8], follow: bool) -> Self {
+        Self { base: Base::WorkingDirectory, path: path.to_vec(), follow }
+    }
+}
+
 /// Where a relative path begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Base {
