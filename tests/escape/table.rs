@@ -144,6 +144,7 @@ pub(crate) enum Layer {
     Descriptors,
     NamespaceLock,
     Init,
+    Observer,
     /// dsh-run refuses such a request.
     Policy,
     /// The kernel's own permissions refuse it outside as well.

@@ -10,14 +10,13 @@ use nix::errno::Errno;
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::{Pid, getpid, isatty, setpgid, tcsetpgrp};
+use nix::unistd::{Pid, getpid, setpgid, tcsetpgrp};
 
 use crate::error::{LayerError, Step, errno_of};
 use crate::image::{self, HandedOver};
 use crate::layers::{Applied, capabilities, descriptors, enforce, landlock, limits, seccomp};
 use crate::plan::{CommandPlan, Confinement};
 use crate::protocol::{self, Event};
-use crate::stdio::Stdio;
 
 /// Becomes the command. Reports over `status`, which exec closes.
 ///
@@ -90,12 +89,7 @@ fn prepare(plan: &CommandPlan, script: Option<&OwnedFd>) -> Result<Prepared, Lay
         .descriptors
         .iter()
         .zip([input.as_fd(), output.as_fd(), error.as_fd()])
-        // A terminal that passes as it is can be opened again too: echo >/dev/stderr.
-        .filter(|(kind, descriptor)| match kind {
-            Stdio::Grant { .. } => true,
-            Stdio::Pass => isatty(descriptor) == Ok(true),
-            _ => false,
-        })
+        .filter(|(kind, descriptor)| kind.may_be_written(descriptor))
         .map(|(_, descriptor)| descriptor)
         .collect();
     umask(Mode::from_bits_truncate(plan.umask));

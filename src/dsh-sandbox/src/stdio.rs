@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use dsh_facts::Network;
@@ -59,6 +59,18 @@ pub enum Stdio {
         /// open(2) flags.
         flags: i32,
     },
+}
+
+impl Stdio {
+    /// Whether the file itself is the command's to write and to change, and to open again: what the
+    /// caller handed over, and a terminal that passes as it is (echo >/dev/stderr).
+    pub(crate) fn may_be_written(&self, descriptor: impl AsFd) -> bool {
+        match self {
+            Self::Grant { .. } => true,
+            Self::Pass => isatty(descriptor) == Ok(true),
+            _ => false,
+        }
+    }
 }
 
 /// The three descriptors of a run.

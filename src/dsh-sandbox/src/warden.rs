@@ -403,8 +403,7 @@ fn start(mut received: Vec<OwnedFd>) -> Result<Running, LayerError> {
     let observer = plan.confinement.as_ref().and_then(|confinement| confinement.observer.clone());
     let observer = observer.map(|plan_of_observer| {
         let grants = plan.stdio.descriptors.iter().zip(&stdio).filter_map(|(kind, file)| {
-            let granted = matches!(kind, Stdio::Grant { .. } | Stdio::Pass);
-            let status = granted.then(|| fstat(file).ok()).flatten()?;
+            let status = kind.may_be_written(file).then(|| fstat(file).ok()).flatten()?;
             Some((status.st_dev, status.st_ino))
         });
         (plan_of_observer, grants.collect())
