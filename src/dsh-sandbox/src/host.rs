@@ -164,29 +164,29 @@ impl Host {
             namespace_lock: user_namespace.clone(),
             landlock: dsh_kernel::landlock::abi().step(Layer::Landlock, "landlock_create_ruleset"),
             seccomp: dsh_kernel::seccomp::errno_action_available().step(Layer::Seccomp, "seccomp"),
-            observer: observer(),
+            observer: observer(&caller, user_namespace.is_ok()),
             user_namespace,
             caller,
         }
     }
 }
 
-/// Why an observer could not read a command's memory, where the caller's rights are all that it
-/// has: Yama lets only ancestors (ptrace(2), `ptrace_scope`), and an observer is none.
-pub(crate) fn unreadable_commands(caller: &Caller) -> Option<LayerError> {
-    const SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
-    let scope = std::fs::read_to_string(SCOPE).ok()?;
-    let restricted = scope.trim() != "0" && !caller.has(Capability::CAP_SYS_PTRACE);
-    restricted.then(|| {
-        LayerError::new(Layer::Observer, "process_vm_readv", nix::errno::Errno::EPERM).at(SCOPE)
-    })
-}
+/// The setting by which Yama keeps processes from reading each other's memory.
+pub(crate) const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 /// What an observer needs of the kernel: notifications (Linux 5.0), descriptors of other processes
-/// (5.6) and the mounts of open files (5.8).
-fn observer() -> Result<(), LayerError> {
+/// (5.6) and the mounts of open files (5.8). In a user namespace of its own it may read whatever
+/// runs there; elsewhere Yama allows that to ancestors alone (ptrace(2)), and an observer is none.
+pub(crate) fn observer(caller: &Caller, in_user_namespace: bool) -> Result<(), LayerError> {
     dsh_kernel::seccomp::listener_available().step(Layer::Observer, "seccomp")?;
-    dsh_kernel::node::of_name(Path::new("/")).map(drop).step(Layer::Observer, "statx")
+    dsh_kernel::node::of_name(Path::new("/")).map(drop).step(Layer::Observer, "statx")?;
+    let scope = std::fs::read_to_string(PTRACE_SCOPE).unwrap_or_default();
+    let open = matches!(scope.trim(), "" | "0") || caller.has(Capability::CAP_SYS_PTRACE);
+    if in_user_namespace || open {
+        return Ok(());
+    }
+    let errno = nix::errno::Errno::EPERM;
+    Err(LayerError::new(Layer::Observer, "process_vm_readv", errno).at(PTRACE_SCOPE))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use dsh_facts::{Layer, LayerFact, State};
 use nix::errno::Errno;
 
 use crate::error::{LayerError, SandboxError, errno_name};
-use crate::host::{Host, unreadable_commands};
+use crate::host::Host;
 
 /// The row of the ladder that a host is on (DESIGN §6): the best that it allows.
 pub(crate) struct Row {
@@ -42,10 +42,6 @@ impl Row {
                 first: (*first).clone(),
             });
         }
-        // With a user namespace it has every right over the processes in that.
-        let user_namespace = own_mounts && host.user_namespace.is_ok();
-        let unreadable = if user_namespace { None } else { unreadable_commands(&host.caller) };
-        let observer = host.observer.as_ref().err().or(unreadable.as_ref());
         let absent = [
             host.user_namespace.as_ref().err(),
             host.mounts.as_ref().err().filter(|e| host.user_namespace.as_ref().err() != Some(e)),
@@ -54,11 +50,11 @@ impl Row {
             own_mounts.then(|| host.ipc_namespace.as_ref().err()).flatten(),
             own_mounts.then(|| host.network.as_ref().err()).flatten(),
             host.landlock.as_ref().err(),
-            observer,
+            host.observer.as_ref().err(),
         ];
         Ok(Self {
             // A user namespace in which nothing can be mounted is of no use.
-            user_namespace,
+            user_namespace: own_mounts && host.user_namespace.is_ok(),
             own_mounts,
             pid_namespace: own_mounts && host.pid_namespace.is_ok(),
             ipc_namespace: own_mounts && host.ipc_namespace.is_ok(),
@@ -67,7 +63,7 @@ impl Row {
                 && host.user_namespace.is_ok()
                 && host.namespace_lock.is_ok(),
             landlock,
-            observer: observer.is_none(),
+            observer: host.observer.is_ok(),
             absent: absent.into_iter().flatten().map(absent_fact).collect(),
         })
     }

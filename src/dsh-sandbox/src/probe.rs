@@ -13,7 +13,7 @@ use dsh_kernel::seccomp::Instruction;
 use nix::errno::Errno;
 
 use crate::error::{LayerError, SandboxError};
-use crate::host::Host;
+use crate::host::{Host, observer};
 use crate::plan::{
     CommandPlan, Confinement, IdMap, LandlockPlan, MountPlan, ObserverPlan, PrivateNetwork,
     Workdir, WorldPlan,
@@ -67,7 +67,7 @@ fn everything(hopeful: &Host) -> (WorldPlan, CommandPlan) {
 }
 
 fn one_by_one(hopeful: Host, trials: &Trials<'_>) -> Result<Host, SandboxError> {
-    let Host { caller, landlock, observer, .. } = hopeful;
+    let Host { caller, landlock, .. } = hopeful;
     let user_namespace = match caller.id_map() {
         Ok(map) => trials.run(&world_of(Some(map.clone())), &nothing())?.map(|()| map),
         Err(error) => Err(error),
@@ -90,8 +90,9 @@ fn one_by_one(hopeful: Host, trials: &Trials<'_>) -> Result<Host, SandboxError> 
             })
         }
     };
+    let mounts = within(Layer::Mount, &|_, command| command.mounts = Some(scratch_alone()))?;
     Ok(Host {
-        observer: match observer {
+        observer: match observer(&caller, user_namespace.is_ok() && mounts.is_ok()) {
             Ok(()) => {
                 let mut listening = confined(None);
                 if let Some(confinement) = &mut listening.confinement {
@@ -101,7 +102,7 @@ fn one_by_one(hopeful: Host, trials: &Trials<'_>) -> Result<Host, SandboxError> 
             }
             Err(error) => Err(error),
         },
-        mounts: within(Layer::Mount, &|_, command| command.mounts = Some(scratch_alone()))?,
+        mounts,
         pid_namespace: within(Layer::PidNamespace, &|_, command| {
             command.mounts = Some(scratch_alone());
             command.pid_namespace = true;

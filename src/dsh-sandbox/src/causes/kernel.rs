@@ -1,9 +1,12 @@
 //! Why there is no Landlock, or no seccomp filter: what the kernel was built and booted with.
 
+use std::ffi::OsStr;
+
 use dsh_facts::Cause;
 use nix::errno::Errno;
 
 use crate::causes::{Refusal, UNFILTERED, known, possible};
+use crate::host::PTRACE_SCOPE;
 
 const BUILT: &str =
     "a kernel with CONFIG_SECURITY_LANDLOCK=y, and landlock in its boot parameter lsm=";
@@ -61,6 +64,13 @@ impl Refusal<'_> {
                 "a filter around dsh-run has a listener already, and the kernel allows one: another \
                  sandbox, a container's supervisor, or the init of WSL 2",
                 "run dsh-run outside of it",
+            )];
+        }
+        if self.error.path.as_deref() == Some(OsStr::new(PTRACE_SCOPE)) {
+            return vec![known(
+                "without a user namespace an observer would have to read the memory of processes \
+                 that are not its children, which Yama refuses",
+                "what brings back user namespaces; or sysctl -w kernel.yama.ptrace_scope=0",
             )];
         }
         if self.is(&[Errno::EPERM, Errno::EACCES]) {

@@ -45,11 +45,10 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
-use nix::sys::prctl::{set_name, set_pdeathsig};
+use nix::sys::prctl::set_name;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
-use nix::unistd::{Pid, chroot, fchdir, pause, setpgid};
+use nix::unistd::{Pid, chroot, fchdir, setpgid};
 
 use self::caller::{Caller, Identity, Numbers};
 use self::record::Record;
@@ -101,8 +100,6 @@ impl Observer {
         let Inherited { plan, listener, ways_in, reports, counts, grants } = inherited;
         let _ = set_name(c"dsh-observer");
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-        // Right below the warden, which has one thread.
-        set_pdeathsig(Signal::SIGKILL)?;
         let mut kept: Vec<BorrowedFd<'_>> = ways_in.iter().map(AsFd::as_fd).collect();
         kept.extend([&listener, &reports, &counts].map(AsFd::as_fd));
         descriptors::close_all_but(&kept)?;
@@ -142,28 +139,41 @@ impl Observer {
         })
     }
 
+    /// Serves until no process has the filter any more, and then until the warden ends us. Should the
+    /// warden be killed, so is the command, whose last calls are answered still: without a listener
+    /// they would be told that there is no such call.
     fn serve(&mut self) -> Result<(), Errno> {
+        let mut warden = true;
         loop {
-            match notification::receive(self.listener.as_fd()) {
-                Ok(call) => self.answer(&call)?,
-                // The caller went away, or a signal came between.
-                Err(Errno::ENOENT | Errno::EINTR) => self.wait_for_end_if_alone(),
+            let mut watched = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
+            if warden {
+                watched.push(PollFd::new(self.record.reports(), PollFlags::empty()));
+            }
+            match poll(&mut watched, PollTimeout::NONE) {
+                Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno),
+            }
+            let news = |one: &PollFd<'_>| one.revents().unwrap_or(PollFlags::empty());
+            let calls = news(&watched[0]);
+            warden &= watched.get(1).is_some_and(|reports| news(reports).is_empty());
+            if calls.contains(PollFlags::POLLIN) {
+                match notification::receive(self.listener.as_fd()) {
+                    Ok(call) => self.answer(&call)?,
+                    // The caller went away, or a signal came between.
+                    Err(Errno::ENOENT | Errno::EINTR) => {}
+                    Err(errno) => return Err(errno),
+                }
+            } else if calls.contains(PollFlags::POLLHUP) {
+                if warden {
+                    let mut reports = [PollFd::new(self.record.reports(), PollFlags::empty())];
+                    let _ = poll(&mut reports, PollTimeout::NONE);
+                }
+                return Ok(());
             }
         }
     }
 
-    /// Once no process has the filter any more there is nothing left to do, and the warden ends us.
-    fn wait_for_end_if_alone(&self) {
-        let mut ready = [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
-        let asked = poll(&mut ready, PollTimeout::ZERO);
-        let alone = |flags: PollFlags| flags.contains(PollFlags::POLLHUP);
-        if asked.is_ok() && ready[0].revents().is_some_and(alone) {
-            pause();
-        }
-    }
-
-    /// Answers one call. A caller that has gone is no error; a warden that has is.
+    /// Answers one call. That its caller has gone is no error.
     fn answer(&mut self, call: &Notification) -> Result<(), Errno> {
         let name = usize::try_from(call.number).ok().and_then(|number| self.names.get(number));
         let name = name.copied().unwrap_or_default();

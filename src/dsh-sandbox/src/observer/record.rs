@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use dsh_facts::DENIALS_MAX;
@@ -38,7 +38,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// The warden is gone.
+    /// That of telling it, or of counting.
     pub(super) fn add(
         &mut self,
         what: Refused,
@@ -58,7 +58,16 @@ impl Record {
         self.counts.push(1);
         self.share(index, 1)?;
         let event = Event::Denied(Box::new(Denied { what, program, pid, remedy }));
-        protocol::send(self.reports.as_fd(), &event, &[])
+        match protocol::send(self.reports.as_fd(), &event, &[]) {
+            // The warden has been killed, and the command is about to be.
+            Err(Errno::EPIPE | Errno::ECONNRESET) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    /// Where denials are told; hung up once the warden is gone.
+    pub(super) fn reports(&self) -> BorrowedFd<'_> {
+        self.reports.as_fd()
     }
 
     fn share(&self, index: usize, count: u64) -> Result<(), Errno> {
