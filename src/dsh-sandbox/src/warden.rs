@@ -151,7 +151,7 @@ struct Running {
     pumps: Vec<Pid>,
     /// The plan of its observer, and what may be written besides, until it tells where calls
     /// arrive.
-    observer: Option<(ObserverPlan, Vec<(u64, u64)>)>,
+    awaited: Option<(ObserverPlan, Vec<(u64, u64)>)>,
     observation: Option<Observation>,
     /// What init passed on for it.
     ways_in: Vec<OwnedFd>,
@@ -278,7 +278,7 @@ impl Commands {
             Event::Confined { layers, .. } => {
                 let pid = received.sender.map_or(0, Pid::as_raw);
                 let listener = received.descriptors.into_iter().next();
-                if let Some(((plan, grants), listener)) = one.observer.take().zip(listener) {
+                if let Some(((plan, grants), listener)) = one.awaited.take().zip(listener) {
                     let ways_in = std::mem::take(&mut one.ways_in);
                     match Observation::new(plan, grants, ways_in, listener) {
                         Ok(observation) => one.observation = Some(observation),
@@ -315,12 +315,14 @@ impl Commands {
     fn finish(&mut self, id: CommandId, control: BorrowedFd<'_>) -> Result<(), Errno> {
         let Some(mut one) = self.running.remove(&id) else { return Ok(()) };
         one.wait();
+        if !one.pid_namespace {
+            let mut spared: Vec<Pid> = self.running.values().flat_map(Running::processes).collect();
+            spared.extend(one.observer());
+            survivors::kill_all(&spared);
+        }
+        // Last: without a listener what is left would be told that there is no such call.
         for event in one.observation.take().map(Observation::finish).into_iter().flatten() {
             protocol::send(control, &Report::Command(id, event), &[])?;
-        }
-        if !one.pid_namespace {
-            let spared: Vec<Pid> = self.running.values().flat_map(Running::processes).collect();
-            survivors::kill_all(&spared);
         }
         let end = match one.end {
             Some(end) => end,
@@ -336,12 +338,16 @@ impl Commands {
             one.kill();
         }
         let walk = self.running.values().any(|one| !one.pid_namespace);
-        for (_, mut one) in std::mem::take(&mut self.running) {
+        let mut ended = std::mem::take(&mut self.running);
+        for one in ended.values_mut() {
             one.wait();
-            let _ = one.observation.take().map(Observation::finish);
         }
         if walk {
-            survivors::kill_all(&[]);
+            let observers: Vec<Pid> = ended.values().filter_map(Running::observer).collect();
+            survivors::kill_all(&observers);
+        }
+        for (_, one) in ended {
+            let _ = one.observation.map(Observation::finish);
         }
     }
 }
@@ -368,8 +374,11 @@ impl Running {
     }
 
     fn processes(&self) -> impl Iterator<Item = Pid> {
-        let observer = self.observation.as_ref().and_then(Observation::process);
-        std::iter::once(self.init).chain(self.pumps.iter().copied()).chain(observer)
+        std::iter::once(self.init).chain(self.pumps.iter().copied()).chain(self.observer())
+    }
+
+    fn observer(&self) -> Option<Pid> {
+        self.observation.as_ref().and_then(Observation::process)
     }
 }
 
@@ -416,7 +425,7 @@ fn start(mut received: Vec<OwnedFd>) -> Result<Running, LayerError> {
             handle: pidfd,
             pid_namespace,
             pumps,
-            observer,
+            awaited: observer,
             observation: None,
             ways_in: Vec::new(),
             end: None,
