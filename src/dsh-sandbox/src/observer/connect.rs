@@ -116,7 +116,11 @@ impl Connection<'_> {
         }
         let (child, handle) = match fork(CloneFlags::empty())? {
             Fork::Child => {
+                // It is within the command's reach: it holds no more than it needs.
+                let mut kept = vec![self.socket.as_fd()];
+                kept.extend(self.file.as_ref().map(AsFd::as_fd));
                 let errno = set_pdeathsig(Signal::SIGKILL)
+                    .and_then(|()| descriptors::close_all_but(&kept))
                     .and_then(|()| take_identity(self.identity, &[]))
                     .and_then(|()| self.connect());
                 exit_now(errno.map_or_else(|errno| errno as i32, |()| 0))

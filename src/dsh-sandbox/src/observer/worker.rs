@@ -137,10 +137,9 @@ impl Drop for Worker {
     }
 }
 
-/// Becomes the caller, as far as checks of access go; with `more` capabilities that play no part in
-/// them.
+/// Becomes the caller, as far as checks of access go, for good; with `more` capabilities that play
+/// no part in them.
 pub(super) fn take_identity(identity: &Identity, more: &[Capability]) -> Result<(), Errno> {
-    let (now, _) = (nix::unistd::geteuid(), ());
     let groups: Vec<Gid> = identity.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
     set_keepcaps(true)?;
@@ -155,13 +154,15 @@ pub(super) fn take_identity(identity: &Identity, more: &[Capability]) -> Result<
     if nix::unistd::getegid() != gid {
         setresgid(gid, gid, gid)?;
     }
-    if now != uid {
+    if nix::unistd::geteuid() != uid {
         setresuid(uid, uid, uid)?;
     }
     let permitted = caps::read(None, CapSet::Permitted).map_err(|_| Errno::last())?;
     let effective: CapsHashSet =
         permitted.into_iter().filter(|one| identity.has(*one) || more.contains(one)).collect();
-    caps::set(None, CapSet::Effective, &effective).map_err(|_| Errno::last())?;
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        caps::set(None, set, &effective).map_err(|_| Errno::last())?;
+    }
     set_dumpable(false)
 }
 
