@@ -303,7 +303,7 @@ pub(super) fn without_variant(name: &str) -> &str {
 
 /// Whether a call changes metadata.
 pub(super) fn is_change(name: &str) -> bool {
-    name.ends_with("xattr")
+    name.contains("xattr")
         || name.contains("chmod")
         || name.contains("chown")
         || name.contains("utime")
