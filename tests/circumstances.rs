@@ -41,10 +41,8 @@ mod workspaces;
 
 use std::process::ExitCode;
 
-use support::caller::Caller;
-use support::cases::{Case, Verdict};
-use support::persona::Persona;
-use support::skip::skip;
+pub(crate) use support::cases::for_each_user;
+pub(crate) use support::observed::CONFINED;
 
 fn main() -> ExitCode {
     let modules = [
@@ -64,23 +62,5 @@ fn main() -> ExitCode {
     support::cases::run(env!("CARGO_BIN_EXE_dsh-run"), modules.into_iter().flatten().collect())
 }
 
-/// The confined rungs.
-pub(crate) const CONFINED: [&str; 2] = ["read-only", "workspace-write"];
 /// Every rung.
 pub(crate) const MODES: [&str; 3] = ["read-only", "workspace-write", "danger-full-access"];
-
-/// A test for root and for an ordinary user, each with directories of its own.
-pub(crate) fn for_each_user<T>(name: &str, test: T) -> [Case; 2]
-where
-    T: Fn(&Caller) -> Verdict + Clone + Send + 'static,
-{
-    [Persona::ROOT, Persona::ordinary()].map(|persona| {
-        let test = test.clone();
-        Case::new(format!("{name}::{}", persona.label()), move |programs| {
-            match persona.obstacle() {
-                Some(reason) => skip(reason),
-                None => test(&Caller::new(persona, programs.dsh_run())?),
-            }
-        })
-    })
-}

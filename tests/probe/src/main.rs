@@ -9,6 +9,7 @@ mod attempt;
 mod calls;
 mod descriptors;
 mod files;
+mod internet;
 mod ipc;
 mod memory;
 mod metadata;
@@ -18,11 +19,15 @@ mod namespaces;
 mod network;
 mod numbers;
 mod oracle;
+mod pointers;
 mod privileges;
 mod processes;
+mod races;
 mod spelled;
 mod survey;
 mod sys;
+mod threads;
+mod unix;
 mod whereabouts;
 
 use std::process::ExitCode;
@@ -30,10 +35,11 @@ use std::process::ExitCode;
 use attempt::{Attempt, Stop, Trail};
 
 /// Every attempt, a table for each family of attacks.
-const FAMILIES: [&[Attempt]; 13] = [
+const FAMILIES: [&[Attempt]; 18] = [
     calls::ATTEMPTS,
     descriptors::ATTEMPTS,
     files::ATTEMPTS,
+    internet::ATTEMPTS,
     ipc::ATTEMPTS,
     metadata::ATTEMPTS,
     mounts::ATTEMPTS,
@@ -41,13 +47,18 @@ const FAMILIES: [&[Attempt]; 13] = [
     namespaces::ATTEMPTS,
     network::ATTEMPTS,
     oracle::ATTEMPTS,
+    pointers::ATTEMPTS,
     privileges::ATTEMPTS,
     processes::ATTEMPTS,
+    races::ATTEMPTS,
     survey::ATTEMPTS,
+    threads::ATTEMPTS,
+    unix::ATTEMPTS,
 ];
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
+    // Its own name may be anything.
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let name = words.next().unwrap_or_default();
     let Some((name, run)) = FAMILIES.into_iter().flatten().find(|(known, _)| *known == name) else {
         eprintln!("dsh-probe: unknown attempt {name:?}");
