@@ -135,9 +135,13 @@ impl Observation {
         }
     }
 
-    /// Ends the observer of a command that has ended, and returns what it had still to tell.
-    pub(crate) fn finish(self) -> Vec<Event> {
-        let State::Served(observer) = self.state else { return Vec::new() };
+    /// Ends the observer of a command that has ended, and returns what it had still to tell. What is
+    /// left of the command waits for answers until this is dropped: without a listener it would be
+    /// told that there are no such calls.
+    pub(crate) fn end(&mut self) -> Vec<Event> {
+        let State::Served(observer) = std::mem::replace(&mut self.state, State::Failed) else {
+            return Vec::new();
+        };
         end_group(observer.process);
         let mut events = Vec::new();
         while let Ok(Some(received)) = protocol::receive::<Event>(observer.reports.as_fd()) {

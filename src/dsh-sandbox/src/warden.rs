@@ -315,13 +315,12 @@ impl Commands {
     fn finish(&mut self, id: CommandId, control: BorrowedFd<'_>) -> Result<(), Errno> {
         let Some(mut one) = self.running.remove(&id) else { return Ok(()) };
         one.wait();
+        let told = one.observation.as_mut().map(Observation::end);
         if !one.pid_namespace {
-            let mut spared: Vec<Pid> = self.running.values().flat_map(Running::processes).collect();
-            spared.extend(one.observer());
+            let spared: Vec<Pid> = self.running.values().flat_map(Running::processes).collect();
             survivors::kill_all(&spared);
         }
-        // Last: without a listener what is left would be told that there is no such call.
-        for event in one.observation.take().map(Observation::finish).into_iter().flatten() {
+        for event in told.into_iter().flatten() {
             protocol::send(control, &Report::Command(id, event), &[])?;
         }
         let end = match one.end {
@@ -341,13 +340,10 @@ impl Commands {
         let mut ended = std::mem::take(&mut self.running);
         for one in ended.values_mut() {
             one.wait();
+            let _ = one.observation.as_mut().map(Observation::end);
         }
         if walk {
-            let observers: Vec<Pid> = ended.values().filter_map(Running::observer).collect();
-            survivors::kill_all(&observers);
-        }
-        for (_, one) in ended {
-            let _ = one.observation.map(Observation::finish);
+            survivors::kill_all(&[]);
         }
     }
 }
@@ -374,11 +370,8 @@ impl Running {
     }
 
     fn processes(&self) -> impl Iterator<Item = Pid> {
-        std::iter::once(self.init).chain(self.pumps.iter().copied()).chain(self.observer())
-    }
-
-    fn observer(&self) -> Option<Pid> {
-        self.observation.as_ref().and_then(Observation::process)
+        let observer = self.observation.as_ref().and_then(Observation::process);
+        std::iter::once(self.init).chain(self.pumps.iter().copied()).chain(observer)
     }
 }
 
