@@ -1,12 +1,10 @@
 //! Whoever calls: threads, processes that end in the middle, with other ids, or that nobody may look
 //! into.
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::outside::Outside;
 use crate::support::caller::Caller;
 use crate::support::cases::{Case, Verdict, for_each_rung, for_each_user, for_user};
-use crate::support::observed::{CONFINED, Observed, attempt, probe, script};
+use crate::support::observed::{CONFINED, Observed, attempt, script, unreadable_probe};
 use crate::support::persona::Persona;
 use crate::support::problems::Problems;
 use crate::support::skip::skip;
@@ -126,19 +124,16 @@ fn unreadable_program(caller: &Caller, mode: &str) -> Verdict {
     }
     let mut problems = Problems::default();
     let outside = Outside::of(caller)?;
-    let program = caller.path("unreadable");
-    std::fs::copy(probe(caller), &program)?;
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o711))?;
+    unreadable_probe(caller)?;
     for (text, answer) in [
-        ("openat @/outside/new WRONLY|CREAT 0644", "openat EROFS"),
-        ("mkdir @/outside/new 0755", "mkdirat EROFS"),
+        ("openat $T/outside/new WRONLY\\|CREAT 0644", "openat EROFS"),
+        ("mkdir $T/outside/new 0755", "mkdirat EROFS"),
         ("mkdir /tmp/new 0755", "mkdirat ok"),
     ] {
-        let words = attempt(caller, text).into_iter().skip(1);
-        let words = [program.display().to_string()].into_iter().chain(words);
-        let ran = Observed::run(caller, &["--mode", mode], words)?;
-        problems.equal(text, ran.answer()?, answer.to_owned());
-        ran.check_shape(&mut problems, text);
+        let text = format!("$T/unreadable {text}");
+        let ran = Observed::run(caller, &["--mode", mode], script(caller, &text))?;
+        problems.equal(&text, ran.answer()?.as_str(), answer);
+        ran.check_shape(&mut problems, &text);
     }
     outside.check(&mut problems)?;
     problems.verdict(&mode)

@@ -1,9 +1,8 @@
 //! Too few descriptors and too many signals: what cannot be served is refused, and never allowed.
 
 use std::collections::BTreeMap;
-use std::os::unix::net::UnixListener;
 
-use crate::outside::Outside;
+use crate::outside::{HostSocket, Outside};
 use crate::support::caller::{Caller, finish};
 use crate::support::cases::{Case, Verdict, for_each_rung, for_each_user};
 use crate::support::observed::{Observed, attempt, script};
@@ -17,26 +16,13 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// A socket of the host's that only the sandbox keeps the caller from.
-fn host_socket(caller: &Caller) -> std::io::Result<UnixListener> {
-    let path = caller.path("home/socket");
-    let socket = UnixListener::bind(&path)?;
-    caller.persona().own(&path)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
-fn check_unreached(problems: &mut Problems, socket: &UnixListener) {
-    problems.check(socket.accept().is_err(), || "the host's socket was reached".to_owned());
-}
-
 /// With few descriptors dsh-run starts no command, or ends one about which nobody can decide, and
 /// says so; with a few more everything is as ever.
 fn of_dsh_run(caller: &Caller, mode: &str) -> Verdict {
     const SCRIPT: &str = r#"ulimit -n "$1"; shift; exec "$@""#;
     let mut problems = Problems::default();
     let outside = Outside::of(caller)?;
-    let socket = host_socket(caller)?;
+    let socket = HostSocket::of(caller)?;
     let text = "echo ran; mkdir $T/outside/new; $P unix-connect $T/home/socket STREAM; exit 3";
     let mut ran = 0;
     for limit in (4..=40).step_by(2) {
@@ -61,7 +47,7 @@ fn of_dsh_run(caller: &Caller, mode: &str) -> Verdict {
         problems.check(whole, || what);
     }
     problems.check(ran > 0, || "it never ran".to_owned());
-    check_unreached(&mut problems, &socket);
+    socket.check_unreached(&mut problems);
     outside.check(&mut problems)?;
     problems.verdict(&mode)
 }
@@ -71,7 +57,7 @@ fn of_dsh_run(caller: &Caller, mode: &str) -> Verdict {
 fn of_the_command(caller: &Caller, mode: &str) -> Verdict {
     let mut problems = Problems::default();
     let outside = Outside::of(caller)?;
-    let socket = host_socket(caller)?;
+    let socket = HostSocket::of(caller)?;
     let text = "ulimit -n 30; $P fill-descriptors $T/outside/new $T/home/socket; exit 3";
     let ran = Observed::run(caller, &["--mode", mode], script(caller, text))?;
     let expected = "socket ok: EMFILE, EMFILE, EROFS, EACCES".to_owned();
@@ -84,7 +70,7 @@ fn of_the_command(caller: &Caller, mode: &str) -> Verdict {
         problems.check(listed, || format!("no {line}"));
     }
     ran.check_shape(&mut problems, "full");
-    check_unreached(&mut problems, &socket);
+    socket.check_unreached(&mut problems);
     outside.check(&mut problems)?;
     problems.verdict(&ran)
 }

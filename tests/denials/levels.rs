@@ -1,10 +1,8 @@
 //! How much is watched: what each level sees and what not. What is refused is the same on all.
 
-use std::os::unix::net::UnixListener;
-
 use dsh_facts::{DenialSource, Layer, Level, Observe, State};
 
-use crate::outside::Outside;
+use crate::outside::{HostSocket, Outside};
 use crate::support::caller::Caller;
 use crate::support::cases::{Case, Verdict, for_each_rung};
 use crate::support::fixture::Fixture;
@@ -41,9 +39,7 @@ fn chmod(times: u32) -> String {
 fn each(caller: &Caller, mode: &str) -> Verdict {
     let mut problems = Problems::default();
     let outside = Outside::of(caller)?;
-    let socket = UnixListener::bind(caller.path("home/socket"))?;
-    caller.persona().own(&caller.path("home/socket"))?;
-    socket.set_nonblocking(true)?;
+    let socket = HostSocket::of(caller)?;
     let [by_path, by_descriptor] = [chmod(1), chmod(2)];
     let paths = [&SOCKETS[..], &PATHS, &[&by_path]].concat();
     let all = [&SOCKETS[..], &PATHS, &[&by_descriptor]].concat();
@@ -59,7 +55,7 @@ fn each(caller: &Caller, mode: &str) -> Verdict {
             ["fchmod EROFS", "chmod EROFS", "openat EROFS", "connect EACCES", "unshare EPERM"];
         problems.equal("answers", ran.answers()?, answers.map(str::to_owned).to_vec());
     }
-    problems.check(socket.accept().is_err(), || "the host's socket was reached".to_owned());
+    socket.check_unreached(&mut problems);
     outside.check(&mut problems)?;
     problems.verdict(&mode)
 }

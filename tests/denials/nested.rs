@@ -1,11 +1,9 @@
 //! dsh-run inside dsh-run: a process has one listener at most, so the inner one sees nothing and says
 //! so; the outer one sees what both commands are denied.
 
-use std::os::unix::net::UnixListener;
-
 use dsh_facts::{DenialSource, Facts, Layer, State};
 
-use crate::outside::Outside;
+use crate::outside::{HostSocket, Outside};
 use crate::support::caller::Caller;
 use crate::support::cases::{Case, Verdict, for_each_rung};
 use crate::support::kernel;
@@ -23,9 +21,7 @@ fn both_run(caller: &Caller, outer: &str) -> Verdict {
     }
     let mut problems = Problems::default();
     let outside = Outside::of(caller)?;
-    let socket = UnixListener::bind(caller.path("home/socket"))?;
-    caller.persona().own(&caller.path("home/socket"))?;
-    socket.set_nonblocking(true)?;
+    let socket = HostSocket::of(caller)?;
     for inner in CONFINED {
         let program = caller.program().display();
         let text = format!(
@@ -53,7 +49,7 @@ fn both_run(caller: &Caller, outer: &str) -> Verdict {
         let refused = ran.answers()?.iter().any(|answer| answer.ends_with("EACCES"));
         problems.check(refused, || format!("the socket: {}", ran.stdout));
     }
-    problems.check(socket.accept().is_err(), || "the host's socket was reached".to_owned());
+    socket.check_unreached(&mut problems);
     outside.check(&mut problems)?;
     problems.verdict(&outer)
 }

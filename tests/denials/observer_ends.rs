@@ -3,13 +3,12 @@
 
 use std::io;
 use std::io::Write;
-use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::outside::Outside;
+use crate::outside::{HostSocket, Outside};
 use crate::support::caller::Caller;
 use crate::support::cases::{Case, Verdict, for_each_rung};
 use crate::support::fixture::Fixture;
@@ -46,14 +45,8 @@ const TEXT: &str = "touch $T/outside/new; echo ready >&2; read go
     $P unix-connect $T/home/socket STREAM; mkdir $T/outside/new; touch /tmp/new; exit 5";
 
 /// Runs until the observer has been struck and the command told to go on.
-fn struck(
-    caller: &Caller,
-    options: &[&str],
-    signal: Signal,
-) -> io::Result<(Running, UnixListener)> {
-    let socket = UnixListener::bind(caller.path("home/socket"))?;
-    caller.persona().own(&caller.path("home/socket"))?;
-    socket.set_nonblocking(true)?;
+fn struck(caller: &Caller, options: &[&str], signal: Signal) -> io::Result<(Running, HostSocket)> {
+    let socket = HostSocket::of(caller)?;
     let mut running = start(caller, options, script(caller, TEXT), Stdio::piped())?;
     if !running.wait_for_stderr("ready")? {
         return Err(io::Error::other("it ended"));
@@ -80,7 +73,7 @@ fn killed(caller: &Caller, mode: &str) -> Verdict {
     }
     let last = ran.stderr.lines().last().unwrap_or_default();
     problems.check(last.starts_with("dsh-run: "), || "dsh-run said nothing".to_owned());
-    problems.check(socket.accept().is_err(), || "the host's socket was reached".to_owned());
+    socket.check_unreached(&mut problems);
     outside.check(&mut problems)?;
     problems.verdict(&ran)
 }
@@ -93,7 +86,7 @@ fn stopped(caller: &Caller, mode: &str) -> Verdict {
     let ran = Observed::of(caller, running)?;
     problems.equal("status", ran.status, 124);
     problems.equal("denials", ran.denials(), vec![DENIAL.to_owned()]);
-    problems.check(socket.accept().is_err(), || "the host's socket was reached".to_owned());
+    socket.check_unreached(&mut problems);
     outside.check(&mut problems)?;
     problems.verdict(&ran)
 }

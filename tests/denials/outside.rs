@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use nix::sys::stat::Mode;
@@ -48,6 +49,26 @@ impl Outside {
         let changes = Snapshot::of(&self.path)?.changes_since(&self.before);
         problems.equal("changes of the host", changes, Vec::new());
         Ok(())
+    }
+}
+
+/// A socket of the host's in the caller's home, `@/home/socket`: only the sandbox keeps the caller from
+/// it.
+pub(crate) struct HostSocket(UnixListener);
+
+impl HostSocket {
+    /// Listens.
+    pub(crate) fn of(caller: &Caller) -> io::Result<Self> {
+        let path = caller.path("home/socket");
+        let socket = UnixListener::bind(&path)?;
+        caller.persona().own(&path)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Nobody has connected.
+    pub(crate) fn check_unreached(&self, problems: &mut Problems) {
+        problems.check(self.0.accept().is_err(), || "the host's socket was reached".to_owned());
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -57,6 +58,13 @@ fn facts_file(caller: &Caller) -> PathBuf {
 /// The probe's path, as the first word of a command.
 pub(crate) fn probe(caller: &Caller) -> String {
     caller.program().with_file_name("dsh-probe").display().to_string()
+}
+
+/// A copy of it that its user may execute and not read, `@/unreadable`; made by root.
+pub(crate) fn unreadable_probe(caller: &Caller) -> io::Result<()> {
+    let path = caller.path("unreadable");
+    fs::copy(probe(caller), &path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o711))
 }
 
 /// A script for sh: `$P` is the probe, `$T` the caller's directory.

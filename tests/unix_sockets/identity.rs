@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use nix::unistd::geteuid;
 
 use crate::host::Listener;
+use crate::inside::SERVE;
 use crate::support::caller::Caller;
 use crate::support::cases::{Case, Verdict, for_each_rung, for_user};
 use crate::support::observed::{CONFINED, Observed, script};
@@ -50,12 +51,12 @@ fn peer_of_another(caller: &Caller, mode: &str) -> Verdict {
     let expected = "getpeername ok: uid 1000 gid 1001, connected to /tmp/own".to_owned();
     problems.equal("answer", ran.answer()?, expected);
     // Root's own socket in the scratch, closed to the other.
-    let text = "$P unix-serve /tmp/own STREAM & until [ -s /tmp/own.ready ]; do sleep 0.05; done
-        chmod 600 /tmp/own; $P unix-connect /tmp/own STREAM
+    let text = "chmod 600 /tmp/own; $P unix-connect /tmp/own STREAM
         setpriv --reuid=1000 --regid=1000 --clear-groups $P unix-connect /tmp/own STREAM
         chmod 666 /tmp/own
         setpriv --reuid=1000 --regid=1000 --clear-groups $P unix-connect /tmp/own STREAM; kill $!";
-    let ran = Observed::run(caller, &["--mode", mode], script(caller, text))?;
+    let text = format!("{SERVE}\n{text}");
+    let ran = Observed::run(caller, &["--mode", mode], script(caller, &text))?;
     let answers = ["connect ok", "connect EACCES", "connect ok"].map(str::to_owned).to_vec();
     problems.equal("answers", ran.answers()?, answers);
     ran.check_denials(&mut problems, "denials", &[]);

@@ -73,7 +73,7 @@ fn no_room(caller: &Caller, mode: &str) -> Verdict {
 }
 
 /// Starts somebody who accepts, at `/tmp/own`.
-const SERVE: &str =
+pub(crate) const SERVE: &str =
     "$P unix-serve /tmp/own STREAM & until [ -s /tmp/own.ready ]; do sleep 0.05; done";
 
 /// Threads that are not like their processes connect what is theirs.

@@ -2,6 +2,7 @@
 //! observer looks and the moment at which the kernel connects. No socket of the host is reached.
 
 use crate::host::Host;
+use crate::inside::SERVE;
 use crate::support::caller::Caller;
 use crate::support::cases::{Case, Verdict, for_each_rung};
 use crate::support::observed::{Observed, script};
@@ -15,9 +16,6 @@ pub(crate) fn cases() -> Vec<Case> {
     cases.extend(for_each_rung("races::link", link));
     cases
 }
-
-const SERVE: &str =
-    "$P unix-serve /tmp/own STREAM & until [ -s /tmp/own.ready ]; do sleep 0.05; done";
 
 fn race(caller: &Caller, mode: &str, text: &str, ends: &[&str]) -> Verdict {
     let mut problems = Problems::default();

@@ -1,11 +1,11 @@
 //! Sockets of the host, which no command reaches, by whatever name.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 
 use crate::host::{Host, Listener};
 use crate::support::caller::Caller;
 use crate::support::cases::{Case, Verdict, for_each_rung, for_user};
-use crate::support::observed::{CONFINED, Observed, attempt, probe, script, unconfined};
+use crate::support::observed::{CONFINED, Observed, attempt, script, unconfined, unreadable_probe};
 use crate::support::persona::Persona;
 use crate::support::problems::Problems;
 use crate::support::skip::skip;
@@ -184,9 +184,7 @@ fn unreadable_program(caller: &Caller, mode: &str) -> Verdict {
     }
     let mut problems = Problems::default();
     let host = Host::of(caller)?;
-    let program = caller.path("unreadable");
-    std::fs::copy(probe(caller), &program)?;
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o711))?;
+    unreadable_probe(caller)?;
     for listener in &host.listeners {
         let text = format!("$T/unreadable {}; exit 3", listener.attempt());
         let ran = Observed::run(caller, &["--mode", mode], script(caller, &text))?;
