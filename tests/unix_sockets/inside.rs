@@ -10,6 +10,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut cases = for_each_rung("inside::connected", connected);
     cases.extend(for_each_rung("inside::no-room", no_room));
     cases.extend(for_each_rung("inside::strange-callers", strange_callers));
+    cases.extend(for_each_user("inside::alarmed", alarmed));
     cases.extend(for_each_user("inside::ended", ended));
     cases
 }
@@ -70,6 +71,24 @@ fn no_room(caller: &Caller, mode: &str) -> Verdict {
         }
     }
     problems.verdict(&mode)
+}
+
+/// Alarms come all the time while connections are made: none is made twice, and none fails of a signal
+/// that lets calls go on.
+fn alarmed(caller: &Caller) -> Verdict {
+    let mut problems = Problems::default();
+    for kind in ["STREAM", "SEQPACKET"] {
+        let text = format!("$P unix-alarmed /tmp/own /tmp/own {kind} 300 restart");
+        let ran = Observed::run(caller, &[], script(caller, &text))?;
+        problems.equal(&text, ran.answer()?.as_str(), "socket ok: 300 ok");
+        let text = text.replace("restart", "interrupt");
+        let ran = Observed::run(caller, &[], script(caller, &text))?;
+        let answer = ran.answer()?;
+        let errnos = answer.trim_start_matches("socket ok: ").split(", ");
+        let other = errnos.filter(|one| !one.ends_with(" ok") && !one.ends_with(" EINTR"));
+        problems.equal(&text, other.collect(), Vec::new());
+    }
+    problems.verdict(&"")
 }
 
 /// Starts somebody who accepts, at `/tmp/own`.

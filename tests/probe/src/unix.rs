@@ -13,11 +13,13 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-use crate::args::{path, text};
+use crate::args::{number, path, text};
 use crate::attempt::{Attempt, Outcome, Stop, Trail};
 use crate::sys::{Arg, CWD, NONE, call, words};
+use crate::threads::Tally;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
+    ("unix-alarmed", unix_alarmed),
     ("unix-backlog", unix_backlog),
     ("unix-connect", unix_connect),
     ("unix-own", unix_own),
@@ -257,5 +259,36 @@ fn two_of_them(
     });
     ends.sort();
     trail.detail(format!("{} signals, {}", handled(), ends.join(" and ")));
+    Ok(())
+}
+
+/// `unix-alarmed NAME NAME TYPE TIMES HOW`: connects so often to somebody who is slow, while alarms
+/// come; their handler lets calls go on (`restart`) or fail (`interrupt`).
+fn unix_alarmed(trail: &mut Trail, arguments: &[String]) -> Outcome {
+    const PERIOD: u64 = 3000;
+    let listening = listener(trail, arguments, 0)?;
+    let name = address(arguments, 1)?;
+    let (times, restart) = (number(arguments, 3)?, text(arguments, 4)? == "restart");
+    handle_alarm(if restart { SaFlags::SA_RESTART } else { SaFlags::empty() })?;
+    let _helper = without_alarm(|| {
+        std::thread::spawn(move || {
+            // Now sooner, now later than anybody looks at who waits.
+            for pause in (1..25).cycle() {
+                std::thread::sleep(Duration::from_millis(pause));
+                drop(accept(&listening));
+            }
+        })
+    });
+    alarm_after(PERIOD, PERIOD)?;
+    let mut tally = Tally::default();
+    for _ in 0..times {
+        let one = made(trail, arguments, 2)?;
+        let end = connect(one.as_raw_fd(), &name);
+        // What has failed is not connected.
+        let twofold = end.is_err() && getpeername::<UnixAddr>(one.as_raw_fd()).is_ok();
+        tally.add(&if twofold { Err(Errno::EISCONN) } else { end });
+    }
+    alarm_after(0, 0)?;
+    trail.detail(tally.text());
     Ok(())
 }
