@@ -16,7 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::sys::socket::{SockType, getsockopt, sockopt};
+use nix::sys::socket::{SockType, SockaddrStorage, getpeername, getsockopt, sockopt};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
@@ -141,6 +141,10 @@ impl Connection<'_> {
             let now = self.interruption();
             if now != Interruption::None && now == before {
                 end(child, &handle);
+                // It may have come so far: then the signal came after the call.
+                if is_connected(self.socket.as_fd()) {
+                    return Ok(0);
+                }
                 let timed = connection::has_send_timeout(self.socket.as_fd()) == Ok(true);
                 let certain = now == Interruption::Certain && !timed;
                 return Ok(if certain { ERESTARTSYS } else { libc::EINTR });
@@ -169,6 +173,10 @@ impl Connection<'_> {
         address.extend_from_slice(format!("/proc/self/fd/{}\0", file.as_raw_fd()).as_bytes());
         connection::connect(self.socket.as_fd(), &address)
     }
+}
+
+fn is_connected(socket: BorrowedFd<'_>) -> bool {
+    getpeername::<SockaddrStorage>(socket.as_raw_fd()).is_ok()
 }
 
 /// Ends the process that connects, and takes note of it: init waits for all of its namespace.
