@@ -31,8 +31,10 @@ fn a_confined_run(caller: &Caller) -> Outcome {
             ("/mode", json!(mode)),
             ("/workspace", json!(caller.workspace().canonicalize()?.to_string_lossy())),
             ("/network", json!("loopback")),
-            ("/denied", Value::Null),
-            ("/denial_source", json!("unavailable")),
+            ("/denied", json!(false)),
+            ("/denial_source", json!("observed")),
+            ("/denials", json!([])),
+            ("/denials_dropped", json!(0)),
             ("/env_dropped", json!([])),
         ] {
             assert_eq!(at(&facts, pointer), &expected, "{mode} {pointer}: {facts:#}");
