@@ -77,7 +77,8 @@ before=$(state)
 "$@"
 status=$?
 for stat in /proc/[0-9]*/stat; do
-    read -r pid name state rest <"$stat" 2>/dev/null || continue
+    # One that ends meanwhile is no news.
+    { read -r pid name state rest <"$stat"; } 2>/dev/null || continue
     [ "$pid" = $$ ] || [ "$state" = Z ] || echo "$pid $name $state"
 done >"$left"
 [ "$before" = "$(state)" ] || echo "mounts or settings of the host have changed" >>"$left"
