@@ -32,7 +32,7 @@ pub(crate) struct Failure<'a> {
 /// Why, what, and when.
 type Exception = (&'static str, Listing, fn(&Failure<'_>) -> bool);
 
-const EXCEPTIONS: [Exception; 9] = [
+const EXCEPTIONS: [Exception; 10] = [
     (
         "openat2 is refused to root so that programs use openat, which is judged",
         Listing::Unlisted,
@@ -72,6 +72,14 @@ const EXCEPTIONS: [Exception; 9] = [
             let user = failure.drawn.scene.user;
             let closed = |node: &Node| node.kind == Kind::Directory && !node.is_readable(user);
             !failure.fails() && failure.removed().is_some_and(closed)
+        },
+    ),
+    (
+        "whether O_NOATIME is user 65534's to give cannot be told in a user namespace",
+        Listing::Open,
+        |failure| {
+            failure.drawn.scene.user == overflow_user()
+                && open_flags(failure.call()).is_some_and(|flags| flags & libc::O_NOATIME != 0)
         },
     ),
     (
